@@ -1,0 +1,2 @@
+//! Pantala: bench.
+fn main() {}

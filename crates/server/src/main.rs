@@ -1,0 +1,2 @@
+//! Pantala: server.
+fn main() {}

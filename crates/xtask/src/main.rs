@@ -1,0 +1,2 @@
+//! Pantala: xtask.
+fn main() {}
