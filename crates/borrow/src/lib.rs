@@ -1,0 +1,1 @@
+//! Who may touch which shard, and when.
