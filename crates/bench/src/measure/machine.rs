@@ -1,0 +1,51 @@
+//! What machine a run took place on, as far as a reader of the results needs it.
+
+use serde::Serialize;
+use std::fs;
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// The processor's own name.
+    pub cpu_model: String,
+    /// Processors that this process may use.
+    pub cores: usize,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Memory.
+    pub memory_bytes: u64,
+}
+
+impl Machine {
+    /// Reads it from `/proc`; what cannot be read is "unknown" or 0.
+    pub fn read() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self {
+            cpu_model: field(&read("/proc/cpuinfo"), "model name")
+                .unwrap_or_else(|| "unknown".to_owned()),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            memory_bytes: field(&read("/proc/meminfo"), "MemTotal")
+                .and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok())
+                .map_or(0, |kilobytes| kilobytes * 1024),
+        }
+    }
+}
+
+fn field(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_processor_and_memory() {
+        let machine = Machine::read();
+        assert!(machine.cores >= 1 && machine.memory_bytes > 0 && !machine.kernel.is_empty());
+    }
+}
