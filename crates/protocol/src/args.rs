@@ -114,7 +114,7 @@ impl<'a> IntoIterator for Args<'a> {
 impl fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
-            .entries(self.iter().map(<[u8]>::escape_ascii))
+            .entries(self.iter().map(|arg| arg.escape_ascii().to_string()))
             .finish()
     }
 }
@@ -257,6 +257,6 @@ mod tests {
         let owned = OwnedArgs::from(args);
         assert!(owned.as_args().iter().eq(args.iter()));
         assert_eq!(args.total_bytes(), 5);
-        assert_eq!(format!("{owned:?}"), "[SET, , ab]");
+        assert_eq!(format!("{owned:?}"), r#"["SET", "", "ab"]"#);
     }
 }
