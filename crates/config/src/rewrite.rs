@@ -36,8 +36,14 @@ pub fn rewrite(original: &str, settings: &Settings) -> String {
     }
     for spec in options().iter().filter(|spec| !spec.file_only) {
         let mut old = places.remove(spec.name).unwrap_or_default();
-        for (line, needed) in lines_of(spec, settings) {
-            if let Some(place) = old.pop_front() {
+        let new = lines_of(spec, settings);
+        let mut needed_left = new.iter().filter(|(_, needed)| *needed).count();
+        for (line, needed) in new {
+            needed_left -= usize::from(needed);
+            // A default takes an old line only if enough are left for what follows.
+            if (needed || old.len() > needed_left)
+                && let Some(place) = old.pop_front()
+            {
                 lines[place] = line;
                 continue;
             }

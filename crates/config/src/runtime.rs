@@ -14,7 +14,10 @@ use crate::{Settings, glob_match};
 pub fn config_get(settings: &Settings, patterns: &[impl AsRef<[u8]>]) -> Vec<(String, String)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, found: Found| {
-        if !pairs.iter().any(|(known, _)| known == name) {
+        if !pairs
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+        {
             pairs.push((name.to_owned(), found.get(settings)));
         }
     };

@@ -6,6 +6,11 @@
 use crate::Settings;
 use crate::value::Occurrence;
 
+/// Looks at a value before it is set, and says what is wrong with it.
+type Check = fn(&str) -> Result<(), String>;
+/// Writes an option as lines of a file, each with whether the file needs it.
+type Rewrite = fn(&Settings) -> Vec<(String, bool)>;
+
 /// One option: everything that the configuration file, the command line, the environment, `CONFIG` and `--help`
 /// need to know about it.
 #[derive(Clone, Copy)]
@@ -39,10 +44,10 @@ pub struct OptionSpec {
     pub group: Group,
     /// One or more sentences for `--help`.
     pub help: &'static str,
-    pub(crate) check: Option<fn(&str) -> Result<(), String>>,
+    pub(crate) check: Option<Check>,
     pub(crate) read: fn(&Settings, &OptionSpec) -> String,
     pub(crate) write: fn(&mut Settings, &OptionSpec, &[String], Occurrence) -> Result<(), String>,
-    pub(crate) rewrite: Option<fn(&Settings) -> Vec<(String, bool)>>,
+    pub(crate) rewrite: Option<Rewrite>,
 }
 
 /// Another name for an option.
@@ -265,12 +270,12 @@ impl OptionSpec {
         self
     }
 
-    pub(crate) const fn check(mut self, check: fn(&str) -> Result<(), String>) -> Self {
+    pub(crate) const fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    pub(crate) const fn rewrite(mut self, rewrite: fn(&Settings) -> Vec<(String, bool)>) -> Self {
+    pub(crate) const fn rewrite(mut self, rewrite: Rewrite) -> Self {
         self.rewrite = Some(rewrite);
         self
     }

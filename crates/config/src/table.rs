@@ -141,10 +141,15 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     }
     let visible = options().iter().filter(|spec| !spec.hidden);
     let names = visible.flat_map(|spec| {
-        std::iter::once(spec.name).chain(spec.aliases.iter().map(|alias| alias.name))
+        let aliases = spec.aliases.iter().map(|alias| (true, alias.name));
+        std::iter::once((false, spec.name)).chain(aliases)
     });
-    let scored = names.map(|known| (distance(wanted.as_bytes(), normal(known).as_bytes()), known));
-    let (score, known) = scored.min()?;
+    // Where two names are equally near, the main one of an option comes first.
+    let scored = names.map(|(is_alias, known)| {
+        let score = distance(wanted.as_bytes(), normal(known).as_bytes());
+        (score, is_alias, known)
+    });
+    let (score, _, known) = scored.min()?;
     // A third of the letters wrong is still a typing error; more is another word.
     (score <= (wanted.len() / 3).max(1)).then_some(known)
 }
