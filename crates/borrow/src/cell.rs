@@ -96,8 +96,9 @@ impl Pass {
     };
 }
 
-enum Held {
-    One(ShardId),
+enum Held<'s, T, H> {
+    /// The slot beside its id saves the hot path two look-ups.
+    One(ShardId, &'s Slot<T, H>),
     Many(ShardSet),
 }
 
@@ -106,23 +107,32 @@ enum Held {
 #[must_use = "the shards are given back when this is dropped"]
 pub struct Borrow<'s, T, H = ()> {
     shards: &'s Shards<T, H>,
-    held: Held,
+    held: Held<'s, T, H>,
     /// Acts like a `&mut T`: `Send` only with `T: Send`, `Sync` only with `T: Sync`.
     content: PhantomData<&'s mut T>,
 }
 
 impl<'s, T, H> Borrow<'s, T, H> {
-    /// Takes one shard that nobody holds, waits for, or keeps.
+    /// Takes one free shard, without waiting.
     #[inline]
-    pub(crate) fn untouched(shards: &'s Shards<T, H>, id: ShardId) -> Option<Self> {
-        if !shards.slot(id).word.take_untouched() {
+    pub(crate) fn of_one(shards: &'s Shards<T, H>, id: ShardId) -> Option<Self> {
+        let slot = shards.slot(id);
+        // The slow path gives a bool and no `Borrow`: so the fast path's stays in registers.
+        if !slot.word.take_untouched() && !Self::take_marked(shards, slot, id) {
             return None;
         }
         Some(Self {
             shards,
-            held: Held::One(id),
+            held: Held::One(id, slot),
             content: PhantomData,
         })
+    }
+
+    /// A free shard may bear a mark that means nothing any more; someone has to wipe it.
+    #[cold]
+    fn take_marked(shards: &Shards<T, H>, slot: &Slot<T, H>, id: ShardId) -> bool {
+        let kept = |tag| shards.core().claims.keeps(tag, id);
+        slot.word.take(0, false, kept) == Take::Taken
     }
 
     /// A borrow of nothing, to be filled by `add`, with room for `count` shards.
@@ -145,12 +155,11 @@ impl<'s, T, H> Borrow<'s, T, H> {
         if take == Take::Taken {
             match &mut self.held {
                 Held::Many(ids) => {
-                    ids.insert(id);
+                    ids.push(id);
+                    ids.seal();
                 }
-                Held::One(first) => {
-                    let mut ids = ShardSet::one(*first);
-                    ids.insert(id);
-                    self.held = Held::Many(ids);
+                Held::One(first, _) => {
+                    self.held = Held::Many(ShardSet::from_iter([*first, id]));
                 }
             }
         }
@@ -167,15 +176,15 @@ impl<'s, T, H> Borrow<'s, T, H> {
     /// If not exactly one shard is borrowed.
     #[inline]
     pub fn one(&mut self) -> &mut T {
-        let id = match &self.held {
-            Held::One(id) => *id,
+        let slot = match &self.held {
+            Held::One(_, slot) => slot,
             Held::Many(ids) => {
                 assert!(ids.len() == 1, "one() on a borrow of {} shards", ids.len());
-                ids.as_slice()[0]
+                self.shards.slot(ids.as_slice()[0])
             }
         };
-        // SAFETY: `id` is listed, so its word is ours; `&mut self` lets no second reference live.
-        unsafe { &mut *self.shards.slot(id).content.get() }
+        // SAFETY: the slot is listed, so its word is ours; `&mut self` lets no second reference live.
+        unsafe { &mut *slot.content.get() }
     }
 
     /// The content of a borrowed shard; `None` if this borrow does not hold it.
@@ -234,7 +243,7 @@ impl<'s, T, H> Borrow<'s, T, H> {
     #[inline]
     pub fn ids(&self) -> &[ShardId] {
         match &self.held {
-            Held::One(id) => std::slice::from_ref(id),
+            Held::One(id, _) => std::slice::from_ref(id),
             Held::Many(ids) => ids.as_slice(),
         }
     }
@@ -243,7 +252,7 @@ impl<'s, T, H> Borrow<'s, T, H> {
     #[inline]
     pub fn holds(&self, id: ShardId) -> bool {
         match &self.held {
-            Held::One(one) => *one == id,
+            Held::One(one, _) => *one == id,
             Held::Many(ids) => ids.contains(id),
         }
     }
@@ -253,7 +262,7 @@ impl<T, H> Drop for Borrow<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
         let waiting = match &self.held {
-            Held::One(id) => self.shards.slot(*id).word.give_back(),
+            Held::One(_, slot) => slot.word.give_back(),
             // First everything, then the wakes, so that a party that waits for two of them is woken once and finds both free.
             Held::Many(ids) => ids.iter().fold(0, |waiting, id| {
                 waiting | self.shards.slot(id).word.give_back()

@@ -46,6 +46,15 @@ impl Attempt {
         self.claim.is_some()
     }
 
+    /// A command that is about to claim, for the models.
+    #[cfg(test)]
+    pub(crate) fn failed_before(failures: u32) -> Self {
+        Self {
+            failures,
+            claim: None,
+        }
+    }
+
     pub(crate) fn take_claim(&mut self) -> Option<Claim> {
         self.failures = 0;
         self.claim.take()

@@ -67,3 +67,8 @@ pub use seat::{Party, Wake};
 pub use set::{ShardId, ShardSet};
 pub use shards::{Outcome, Shards};
 pub use word::Parked;
+
+#[cfg(all(test, not(feature = "loom-model")))]
+mod models;
+#[cfg(all(test, feature = "loom-model"))]
+mod orders;

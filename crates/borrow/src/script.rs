@@ -35,7 +35,8 @@ impl<'s> ScriptLock<'s> {
     pub fn try_lock(self, party: Party) -> Option<ScriptToken<'s>> {
         self.core.assert_exists(party);
         // Nobody marks this word, so it is untouched whenever it is free.
-        self.core.script.take_untouched().then_some(ScriptToken {
+        // A closure, not a value: a token that is made and dropped would give back what another holds.
+        self.core.script.take_untouched().then(|| ScriptToken {
             core: self.core,
             party,
         })

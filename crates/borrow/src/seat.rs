@@ -2,7 +2,7 @@
 //! on with other work and is told through [`Wake`]; a thread that has nothing else to do sits down on its seat and sleeps.
 //! A wake may come without need (shared mask bits, a wake that was under way); it must never be missing.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::{
     sync::{AtomicBool, Condvar, Mutex, Ordering},
@@ -122,8 +122,6 @@ impl Drop for Sitting<'_> {
 }
 
 /// A flag cannot be left half changed, so a poisoned mutex still tells the truth.
-fn unpoisoned<'m>(
-    locked: Result<MutexGuard<'m, bool>, PoisonError<MutexGuard<'m, bool>>>,
-) -> MutexGuard<'m, bool> {
+fn unpoisoned<G>(locked: Result<G, PoisonError<G>>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

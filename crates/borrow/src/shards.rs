@@ -86,10 +86,7 @@ impl<T, H> Shards<T, H> {
     /// with [`Shards::try_borrow`].
     #[inline]
     pub fn try_one(&self, id: ShardId) -> Option<Borrow<'_, T, H>> {
-        match Borrow::untouched(self, id) {
-            None => self.try_one_marked(id),
-            borrow => borrow,
-        }
+        Borrow::of_one(self, id)
     }
 
     /// Borrows all shards of a sealed set or none, in ascending order. Spins for a few µs behind short holders. A command that fails
@@ -203,6 +200,12 @@ impl<T, H> Shards<T, H> {
         long: bool,
     ) -> Outcome<'_, T, H> {
         assert!(set.is_sealed(), "a set is sealed before it is borrowed");
+        if let (&[id], false, None) = (set.as_slice(), long, who.claim())
+            && let Some(borrow) = self.try_one(id)
+        {
+            who.take_claim();
+            return Outcome::Borrowed(borrow);
+        }
         let tag = match who.claim() {
             Some(claim) if self.core.claims.stands(claim) => claim.tag(),
             _ => 0,
@@ -259,13 +262,6 @@ impl<T, H> Shards<T, H> {
             }
         }
         Ok(borrow)
-    }
-
-    /// A free shard may bear a mark that means nothing any more; someone has to wipe it.
-    #[cold]
-    fn try_one_marked(&self, id: ShardId) -> Option<Borrow<'_, T, H>> {
-        let mut borrow = Borrow::empty(self, 1);
-        (borrow.add(id, Pass::PLAIN) == Take::Taken).then_some(borrow)
     }
 
     fn mark_all(&self, set: &ShardSet, who: &Attempt) -> u8 {

@@ -119,7 +119,7 @@ impl LockWord {
     #[cold]
     fn give_back_marked(&self, mut seen: u64) -> u64 {
         loop {
-            debug_assert!(seen & LOCKED != 0, "only what is held can be given back");
+            assert!(seen & LOCKED != 0, "only what is held can be given back");
             // Acquire: what a waiter wrote before it registered (that it blocks on its seat) must be seen by the wake.
             match self.0.compare_exchange_weak(
                 seen,
