@@ -1,0 +1,212 @@
+//! `MULTI EXEC DISCARD WATCH UNWATCH`.
+
+use crate::invoke::{self, Caller};
+use crate::registry::{Runner, SessionCommand};
+use crate::stats;
+use crate::transaction::{Queue, Watched, unwatch};
+use crate::turn::{Next, Turn};
+use pantala_commands::spec::{Acl, Flags, Group, KeyFlags, KeySpec, Spec};
+use pantala_commands::Error;
+use pantala_protocol::Args;
+use pantala_store::{Key, Space};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+const TRANSACTION: Spec = Spec {
+    group: Group::Transactions,
+    acl: Acl::TRANSACTION,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST).union(Flags::ALLOW_BUSY),
+    ..Spec::BASE
+};
+
+/// The family's commands.
+pub const COMMANDS: &[SessionCommand] = &[
+    SessionCommand::new(
+        Spec { name: "multi", summary: "Starts a transaction.", since: "1.2.0", ..TRANSACTION },
+        multi,
+    ),
+    SessionCommand::new(
+        Spec {
+            name: "exec",
+            summary: "Executes all commands in a transaction.",
+            since: "1.2.0",
+            complexity: "Depends on commands in the transaction",
+            flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
+            ..TRANSACTION
+        },
+        exec,
+    ),
+    SessionCommand::new(
+        Spec {
+            name: "discard",
+            summary: "Discards a transaction.",
+            since: "2.0.0",
+            complexity: "O(N), when N is the number of queued commands",
+            ..TRANSACTION
+        },
+        discard,
+    ),
+    SessionCommand::new(
+        Spec {
+            name: "watch",
+            arity: -2,
+            summary: "Monitors changes to keys to determine the execution of a transaction.",
+            since: "2.2.0",
+            complexity: "O(1) for every key.",
+            keys: &[KeySpec::all_from(1, 1, KeyFlags::RO)],
+            syntax: "key [key ...]",
+            ..TRANSACTION
+        },
+        watch,
+    ),
+    SessionCommand::new(
+        Spec {
+            name: "unwatch",
+            summary: "Forgets about watched keys of a transaction.",
+            since: "2.2.0",
+            ..TRANSACTION
+        },
+        unwatch_all,
+    ),
+];
+
+fn multi(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
+    if turn.session.queue.is_some() {
+        return Err(Error::text("ERR MULTI calls can not be nested"));
+    }
+    turn.session.queue = Some(Box::default());
+    turn.session.card.queued.store(0, Relaxed);
+    turn.ok()
+}
+
+/// Leaves the transaction: queue and watched keys are forgotten.
+pub fn leave(turn: &mut Turn<'_, '_>) {
+    turn.session.queue = None;
+    turn.session.card.queued.store(-1, Relaxed);
+    turn.session.card.queue_bytes.store(0, Relaxed);
+    unwatch(turn.shared, turn.session, turn.held.as_deref_mut());
+}
+
+fn discard(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
+    if turn.session.queue.is_none() {
+        return Err(Error::text("ERR DISCARD without MULTI"));
+    }
+    leave(turn);
+    turn.ok()
+}
+
+fn watch(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
+    if turn.session.queue.is_some() {
+        return Err(Error::text("ERR WATCH inside MULTI is not allowed"));
+    }
+    let (shared, db, now_ms) = (turn.shared, turn.session.db, turn.now_ms);
+    let mut watching = turn.session.watching.take().unwrap_or_default();
+    for bytes in args.iter().skip(1) {
+        if watching.keys.iter().any(|watched| watched.db == db && *watched.key == *bytes) {
+            continue;
+        }
+        let key = shared.store.key(bytes);
+        let Some(mut space) = shared.store.try_borrow_one(shared.store.shard_of(key.hash)) else {
+            // What is watched already stays watched; the command runs again from the start and skips it.
+            turn.session.watching = Some(watching);
+            return Ok(Next::Aside(shared.store.shard_of(key.hash)));
+        };
+        // A key that is expired already does not count as modified when it is removed later.
+        space.db(db, now_ms).exists(&key);
+        invoke::publish(shared.stats.party(turn.party), &pantala_commands::Effects::default(), &mut space);
+        space.watch(db, bytes, Arc::clone(&watching.flag));
+        watching.keys.push(Watched { db, key: bytes.into(), hash: key.hash });
+    }
+    turn.session.card.watched.store(watching.keys.len() as u32, Relaxed);
+    turn.session.watching = Some(watching);
+    turn.ok()
+}
+
+fn unwatch_all(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
+    unwatch(turn.shared, turn.session, turn.held.as_deref_mut());
+    turn.ok()
+}
+
+fn exec(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
+    let Some(queue) = turn.session.queue.take() else { return Err(Error::text("ERR EXEC without MULTI")) };
+    if queue.refused {
+        leave(turn);
+        return Err(Error::text("EXECABORT Transaction discarded because of previous errors."));
+    }
+    let shared = turn.shared;
+    let mut set = std::mem::take(&mut turn.scratch.set);
+    queue.shards(shared, turn.session.watching.as_deref(), &mut set);
+    let borrowed = shared.store.try_borrow(&set, &mut turn.session.attempt);
+    turn.scratch.set = set;
+    let mut space = match borrowed {
+        Ok(space) => space,
+        Err(shard) => {
+            turn.session.queue = Some(queue);
+            return Ok(Next::Aside(shard));
+        }
+    };
+    turn.session.attempt.succeeded();
+    let clean = watched_are_clean(turn, &mut space);
+    unwatch(shared, turn.session, Some(&mut space));
+    turn.session.card.queued.store(-1, Relaxed);
+    turn.session.card.queue_bytes.store(0, Relaxed);
+    if !clean {
+        turn.reply().null_array();
+        return Ok(Next::Continue);
+    }
+    turn.reply().array(queue.commands.len());
+    run_queue(turn, &queue, &mut space)
+}
+
+/// Whether no watched key was modified; keys that have expired since count as modified.
+fn watched_are_clean(turn: &mut Turn<'_, '_>, space: &mut Space<'_>) -> bool {
+    let Some(watching) = turn.session.watching.as_deref() else { return true };
+    for watched in &watching.keys {
+        space.db(watched.db, turn.now_ms).exists(&Key { bytes: &watched.key, hash: watched.hash });
+    }
+    invoke::publish(turn.shared.stats.party(turn.party), &pantala_commands::Effects::default(), space);
+    !watching.is_dirty()
+}
+
+fn run_queue<'s>(turn: &mut Turn<'_, 's>, queue: &Queue, space: &mut Space<'s>) -> Result<Next, Error> {
+    let shared = turn.shared;
+    let mut last = Next::Continue;
+    for queued in &queue.commands {
+        let entry = shared.registry.entry(queued.command);
+        let args = queued.args.as_args();
+        if shared.clients.monitors() != 0 {
+            super::monitor::feed(shared, turn.session, entry, args);
+        }
+        let caller = Caller { db: turn.session.db, proto: turn.session.proto, now_ms: turn.now_ms, party: turn.party, settings: turn.settings };
+        let stats = shared.stats.party(turn.party).command(entry.id);
+        stats::add(&stats.calls, 1);
+        if let Runner::Session(run) = entry.runner {
+            let mut inner = Turn {
+                shared,
+                io: turn.io,
+                conn: turn.conn,
+                session: turn.session,
+                scratch: turn.scratch,
+                settings: turn.settings,
+                held: Some(space),
+                now_ms: turn.now_ms,
+                party: turn.party,
+            };
+            match run(&mut inner, args) {
+                Ok(Next::Close) => last = Next::Close,
+                Ok(_) => {}
+                Err(error) => {
+                    invoke::refuse(shared, caller, error.message(), turn.io.out(turn.conn));
+                    stats::add(&stats.failed, 1);
+                }
+            }
+        } else {
+            let keys = &queue.keys[queued.keys.start as usize..queued.keys.end as usize];
+            let called = invoke::call(shared, caller, turn.scratch, space, entry, args, keys, turn.io.out(turn.conn), false);
+            if called == invoke::Called::Failed {
+                stats::add(&stats.failed, 1);
+            }
+        }
+    }
+    Ok(last)
+}

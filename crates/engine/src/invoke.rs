@@ -1,0 +1,184 @@
+//! Calls a data command's handler while its shards are borrowed, and hands its effects on before they are given back.
+
+use crate::registry::{Entry, Runner};
+use crate::shared::Shared;
+use crate::stats::{self, PartyStats};
+use pantala_borrow::ShardSet;
+use pantala_commands::context::Reach;
+use pantala_commands::{Ctx, Effects, Error, KeyAt, Listening, Rng, Walk};
+use pantala_config::Settings;
+use pantala_protocol::{Args, Proto, Reply};
+use pantala_store::{Space, Store};
+
+/// Above this estimate a command runs on a helper thread, so that it delays only those who need its shards.
+pub const LONG_COMMAND_US: u64 = 200;
+
+/// For whom a command runs.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    /// Selected database.
+    pub db: u16,
+    /// Protocol of the reply.
+    pub proto: Proto,
+    /// Unix time in ms.
+    pub now_ms: i64,
+    /// Party of the running thread.
+    pub party: usize,
+    /// Configuration in force.
+    pub settings: &'a Settings,
+}
+
+/// Buffers that are used again for each command.
+pub struct Scratch {
+    /// Effects of the command at hand.
+    pub fx: Effects,
+    /// Pseudo-randomness of this thread.
+    pub rng: Rng,
+    /// Shards of the command at hand.
+    pub set: ShardSet,
+    /// Keys of the command at hand.
+    pub keys: Vec<KeyAt>,
+    /// Argument positions of keys.
+    pub positions: Vec<u32>,
+}
+
+impl Scratch {
+    /// Fresh buffers; `seed` differs from thread to thread.
+    pub fn new(seed: u64) -> Self {
+        Self { fx: Effects::default(), rng: Rng::new(seed), set: ShardSet::default(), keys: Vec::new(), positions: Vec::new() }
+    }
+}
+
+/// Appends the keys of a command, with their hashes, to `keys`.
+pub fn keys_of(store: &Store, entry: &Entry, args: Args<'_>, positions: &mut Vec<u32>, keys: &mut Vec<KeyAt>) {
+    positions.clear();
+    pantala_commands::keys::positions(&entry.spec, args, positions);
+    keys.extend(positions.iter().map(|&arg| KeyAt { arg, hash: store.hash(args.arg(arg as usize)) }));
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Called {
+    /// The reply is written.
+    Done,
+    /// An error is written.
+    Failed,
+    /// Nothing was done: by its estimate it belongs on a helper thread.
+    TooLong,
+    /// Nothing was done: this shard was busy (walks only).
+    Busy(u16),
+}
+
+/// Runs a data command whose shards are in `space`, writes its reply to `out` and hands its effects on.
+/// With `may_decline` a command that is estimated to be long is not run.
+#[expect(clippy::too_many_arguments, reason = "one call that everything passes through; a struct would be built for each command")]
+#[inline]
+pub fn call<'s>(
+    shared: &'s Shared,
+    caller: Caller<'_>,
+    scratch: &mut Scratch,
+    space: &mut Space<'s>,
+    entry: &Entry,
+    args: Args<'_>,
+    keys: &[KeyAt],
+    out: &mut Vec<u8>,
+    may_decline: bool,
+) -> Called {
+    let start = out.len();
+    let listening = if space.is_watched() { Listening::KEYS } else { Listening::empty() };
+    scratch.fx.begin(listening, caller.db);
+    let result = match entry.runner {
+        Runner::Keys(run) | Runner::All(run) => {
+            let mut cx = Ctx {
+                store: &shared.store,
+                space,
+                db_index: caller.db,
+                keys,
+                now_ms: caller.now_ms,
+                reply: Reply::new(out, caller.proto),
+                fx: &mut scratch.fx,
+                settings: caller.settings,
+                rng: &mut scratch.rng,
+            };
+            if may_decline && entry.cost_us.is_some_and(|cost_us| cost_us(&mut cx, args) > LONG_COMMAND_US) {
+                return Called::TooLong;
+            }
+            run(&mut cx, args)
+        }
+        Runner::Walk(run) => run(
+            &mut Walk {
+                store: &shared.store,
+                reach: Reach::Held(space),
+                db_index: caller.db,
+                now_ms: caller.now_ms,
+                reply: Reply::new(out, caller.proto),
+                fx: &mut scratch.fx,
+                settings: caller.settings,
+                rng: &mut scratch.rng,
+            },
+            args,
+        ),
+        Runner::Session(_) | Runner::Container => unreachable!("only data commands are called with shards"),
+    };
+    publish(shared.stats.party(caller.party), &scratch.fx, space);
+    settle(shared, caller, result, start, out)
+}
+
+/// Runs a walk outside a transaction, shard by shard. `waits`: on a helper thread.
+pub fn walk(shared: &Shared, caller: Caller<'_>, scratch: &mut Scratch, entry: &Entry, args: Args<'_>, out: &mut Vec<u8>, waits: bool) -> Called {
+    let Runner::Walk(run) = entry.runner else { unreachable!("only walks walk") };
+    let start = out.len();
+    scratch.fx.begin(Listening::empty(), caller.db);
+    let result = run(
+        &mut Walk {
+            store: &shared.store,
+            reach: Reach::Each { party: waits.then_some(caller.party) },
+            db_index: caller.db,
+            now_ms: caller.now_ms,
+            reply: Reply::new(out, caller.proto),
+            fx: &mut scratch.fx,
+            settings: caller.settings,
+            rng: &mut scratch.rng,
+        },
+        args,
+    );
+    settle(shared, caller, result, start, out)
+}
+
+fn settle(shared: &Shared, caller: Caller<'_>, result: Result<(), Error>, start: usize, out: &mut Vec<u8>) -> Called {
+    match result {
+        Ok(()) => Called::Done,
+        Err(Error::Busy(shard)) => {
+            out.truncate(start);
+            Called::Busy(shard)
+        }
+        Err(error) => {
+            out.truncate(start);
+            refuse(shared, caller, error.message(), out);
+            Called::Failed
+        }
+    }
+}
+
+/// Writes an error reply and counts it.
+pub fn refuse(shared: &Shared, caller: Caller<'_>, message: &str, out: &mut Vec<u8>) {
+    stats::add(&shared.stats.party(caller.party).errors, 1);
+    shared.count_error(message);
+    Reply::new(out, caller.proto).error(message);
+}
+
+/// Hands the effects of a command to those who listen, while its shards are still held.
+#[inline]
+pub fn publish(stats: &PartyStats, fx: &Effects, space: &mut Space<'_>) {
+    if fx.changes() != 0 {
+        stats::add(&stats.changes, fx.changes());
+        for modified in fx.keys() {
+            space.mark(modified.db, &modified.key);
+        }
+    }
+    if space.has_expired() {
+        for (db, key) in space.take_expired() {
+            space.mark(db, &key);
+        }
+    }
+}

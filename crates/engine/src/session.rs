@@ -1,0 +1,99 @@
+//! What the server knows of one connection.
+
+use crate::clients::Card;
+use crate::transaction::{Queue, Watching};
+use pantala_borrow::Attempt;
+use pantala_protocol::{Parser, Proto};
+use std::sync::Arc;
+
+/// Why a session does not execute commands at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It does.
+    Ready,
+    /// A shard (or the gate) was busy; the command will be tried again. Nothing is held.
+    Aside,
+    /// Its command runs on a helper thread, or it waits for an answer from elsewhere.
+    Away,
+    /// The client does not read its replies; execution goes on when they have drained.
+    Full,
+    /// Commands wait for `CLIENT UNPAUSE` or the pause's end.
+    Paused,
+    /// Its replies are sent, then the connection is closed.
+    Closing,
+}
+
+/// `CLIENT REPLY`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyMode {
+    /// Replies are sent.
+    On,
+    /// No replies.
+    Off,
+    /// No reply to this command (the one that said `SKIP`) …
+    SkipNow,
+    /// … nor to the next.
+    SkipNext,
+}
+
+/// One RESP client.
+pub struct Session {
+    /// Protocol version of its replies.
+    pub proto: Proto,
+    /// Selected database.
+    pub db: u16,
+    /// Whether it may run commands that need authentication.
+    pub authenticated: bool,
+    /// Runs or waits.
+    pub state: State,
+    /// `CLIENT REPLY`.
+    pub reply_mode: ReplyMode,
+    /// The peer will send no more; closed once all that was sent is answered.
+    pub ended: bool,
+    /// `MONITOR` is on.
+    pub monitor: bool,
+    /// `CLIENT NO-TOUCH`.
+    pub no_touch: bool,
+    /// Parser with what it knows of a command that has not arrived whole.
+    pub parser: Parser,
+    /// Bytes that arrived and are not executed yet; empty for a client that waits for its replies.
+    pub pending: Vec<u8>,
+    /// How much of `pending` is done with.
+    pub pending_at: usize,
+    /// The transaction being queued.
+    pub queue: Option<Box<Queue>>,
+    /// Watched keys.
+    pub watching: Option<Box<Watching>>,
+    /// Failures to borrow of the command at hand.
+    pub attempt: Attempt,
+    /// What others may see of this client.
+    pub card: Arc<Card>,
+}
+
+impl Session {
+    /// A fresh session for the client behind `card`.
+    pub fn new(card: Arc<Card>, authenticated: bool) -> Self {
+        Self {
+            proto: Proto::Resp2,
+            db: 0,
+            authenticated,
+            state: State::Ready,
+            reply_mode: ReplyMode::On,
+            ended: false,
+            monitor: false,
+            no_touch: false,
+            parser: Parser::default(),
+            pending: Vec::new(),
+            pending_at: 0,
+            queue: None,
+            watching: None,
+            attempt: Attempt::default(),
+            card,
+        }
+    }
+
+    /// Bytes that wait to be executed.
+    pub fn backlog(&self) -> usize {
+        self.pending.len() - self.pending_at
+    }
+}

@@ -1,0 +1,135 @@
+//! `MULTI`, `EXEC`, `WATCH`: a queue of commands that runs while the shards of all its keys, and of the watched ones, are held.
+
+use crate::registry::{CommandId, Entry, Registry, Runner};
+use crate::session::Session;
+use crate::shared::Shared;
+use pantala_borrow::ShardSet;
+use pantala_commands::KeyAt;
+use pantala_protocol::{Args, OwnedArgs};
+use pantala_store::{KeyHash, Space, WatchFlag};
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+/// One queued command.
+pub struct Queued {
+    /// Which.
+    pub command: CommandId,
+    /// Its arguments.
+    pub args: OwnedArgs,
+    /// Its keys, as a range of [`Queue::keys`].
+    pub keys: Range<u32>,
+}
+
+/// The transaction that a client is queueing.
+#[derive(Default)]
+pub struct Queue {
+    /// Commands in order.
+    pub commands: Vec<Queued>,
+    /// Keys of all commands with their hashes.
+    pub keys: Vec<KeyAt>,
+    /// Bytes of the queued arguments.
+    pub bytes: usize,
+    /// A command was refused while queueing: `EXEC` will refuse the whole.
+    pub refused: bool,
+    /// A queued command goes over all shards.
+    pub needs_all: bool,
+    /// A queued command may write.
+    pub writes: bool,
+    /// A queued command needs memory.
+    pub needs_memory: bool,
+}
+
+impl Queue {
+    /// Appends a command with its `keys`.
+    pub fn push(&mut self, entry: &Entry, args: Args<'_>, keys: &[KeyAt]) {
+        let first = self.keys.len() as u32;
+        self.keys.extend_from_slice(keys);
+        self.bytes += args.iter().map(|arg| arg.len() + size_of::<(u32, u32)>()).sum::<usize>();
+        self.needs_all |= matches!(entry.runner, Runner::All(_) | Runner::Walk(_));
+        self.writes |= entry.spec.flags.contains(pantala_commands::Flags::WRITE);
+        self.needs_memory |= entry.spec.flags.contains(pantala_commands::Flags::DENYOOM);
+        self.commands.push(Queued { command: entry.id, args: args.into(), keys: first..self.keys.len() as u32 });
+    }
+
+    /// The shards that `EXEC` must hold.
+    pub fn shards(&self, shared: &Shared, watching: Option<&Watching>, set: &mut ShardSet) {
+        set.clear();
+        if self.needs_all {
+            (0..shared.store.shards() as u16).for_each(|shard| set.push(shard));
+        } else {
+            for key in &self.keys {
+                set.push(shared.store.shard_of(key.hash));
+            }
+            for watched in watching.iter().flat_map(|watching| &watching.keys) {
+                set.push(shared.store.shard_of(watched.hash));
+            }
+        }
+        set.seal();
+    }
+}
+
+/// One watched key.
+pub struct Watched {
+    /// Its database.
+    pub db: u16,
+    /// Its bytes.
+    pub key: Box<[u8]>,
+    /// Its hash.
+    pub hash: KeyHash,
+}
+
+/// The keys that a client watches.
+pub struct Watching {
+    /// Set when one of them was modified.
+    pub flag: Arc<WatchFlag>,
+    /// Which.
+    pub keys: Vec<Watched>,
+}
+
+impl Watching {
+    /// No key yet.
+    pub fn new() -> Self {
+        Self { flag: Arc::default(), keys: Vec::new() }
+    }
+    /// Whether a watched key was modified. Final only while its shard is held.
+    pub fn is_dirty(&self) -> bool {
+        self.flag.is_dirty()
+    }
+}
+
+impl Default for Watching {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Forgets the watched keys whose shards are in `space`; the rest are forgotten lazily: a mark on a dropped flag is harmless and
+/// the store drops marks that nobody else holds when it next meets them.
+pub fn unwatch(shared: &Shared, session: &mut Session, held: Option<&mut Space<'_>>) {
+    let Some(watching) = session.watching.take() else { return };
+    session.card.watched.store(0, Relaxed);
+    match held {
+        Some(space) => {
+            for watched in &watching.keys {
+                if space.holds(shared.store.shard_of(watched.hash)) {
+                    space.unwatch(watched.db, &watched.key, &watching.flag);
+                }
+            }
+        }
+        None => {
+            for watched in &watching.keys {
+                if let Some(mut space) = shared.store.try_borrow_one(shared.store.shard_of(watched.hash)) {
+                    space.unwatch(watched.db, &watched.key, &watching.flag);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a command is executed at once inside `MULTI` instead of being queued.
+pub fn runs_inside_multi(registry: &Registry, entry: &Entry) -> bool {
+    entry.parent.is_none()
+        && std::ptr::eq(registry.entry(entry.id), entry)
+        && matches!(entry.spec.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
+}

@@ -1,0 +1,268 @@
+//! Takes a connection's bytes and executes the commands in them, keeping what cannot be executed yet.
+
+use super::batch::{BATCH_MAX, Parsing};
+use super::step::Step;
+use super::{Core, clock};
+use crate::invoke::Caller;
+use crate::session::{ReplyMode, Session, State};
+use crate::shared::Shared;
+use crate::stats;
+use pantala_borrow::Party;
+use pantala_protocol::request::Limits;
+use pantala_protocol::{Parser, Reply};
+use pantala_reactor::{ConnId, Io};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A waiting session whose backlog is larger is not read from until it has been executed.
+const BACKLOG_HIGH_BYTES: usize = 1024 * 1024;
+/// An emptied backlog buffer above this size is given back to the system.
+const BACKLOG_KEPT_BYTES: usize = 16 * 1024;
+
+impl Core {
+    /// Executes what arrived, or keeps it when the session waits.
+    pub(super) fn feed(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, bytes: &[u8]) {
+        if session.state == State::Ready && session.backlog() == 0 {
+            let used = self.execute(shared, io, conn, session, bytes);
+            self.keep(shared, io, conn, session, &bytes[used..]);
+            return;
+        }
+        self.keep(shared, io, conn, session, bytes);
+        if session.state == State::Ready {
+            self.carry_on(shared, io, conn, session);
+        }
+    }
+
+    /// Adds bytes to the backlog, within the client's limits.
+    fn keep(&mut self, shared: &Shared, io: &mut Io, conn: ConnId, session: &mut Session, bytes: &[u8]) {
+        if session.state == State::Closing || bytes.is_empty() {
+            return;
+        }
+        if session.pending_at == session.pending.len() {
+            session.pending.clear();
+            session.pending_at = 0;
+        }
+        if let Some(missing) = session.parser.needs() {
+            // Announced by the peer: room is made for a part at most, the rest as it really comes.
+            const TRUSTED_BYTES: usize = 1024 * 1024;
+            session.pending.reserve(missing.min(TRUSTED_BYTES).max(bytes.len()));
+        }
+        session.pending.extend_from_slice(bytes);
+        if session.backlog() as u64 > self.settings.client_query_buffer_limit_bytes {
+            stats::add(&shared.stats.party(self.party).closed_for_query, 1);
+            io.close(conn);
+        } else if session.state != State::Ready && session.backlog() > BACKLOG_HIGH_BYTES {
+            io.pause(conn);
+        }
+    }
+
+    /// Executes the backlog of a session that waited.
+    pub(super) fn carry_on(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session) {
+        session.state = State::Ready;
+        let input = std::mem::take(&mut session.pending);
+        let from = std::mem::take(&mut session.pending_at);
+        let used = from + self.execute(shared, io, conn, session, &input[from..]);
+        if used == input.len() && input.capacity() > BACKLOG_KEPT_BYTES {
+            session.pending = Vec::new();
+        } else {
+            session.pending = input;
+            session.pending_at = used;
+            // What is done with is dropped only when it is the larger part, so each byte is moved a bounded number of times.
+            if used > session.pending.len() / 2 {
+                session.pending.drain(..used);
+                session.pending_at = 0;
+            }
+        }
+        if session.state == State::Ready && io.is_paused(conn) {
+            io.resume(conn);
+        }
+    }
+
+    /// Executes the commands in `input` and says how many bytes are done with.
+    fn execute(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, input: &[u8]) -> usize {
+        let mut at = 0;
+        let mut batch = std::mem::take(&mut self.batch);
+        let used = loop {
+            // Before authentication the limits may change with the next command.
+            let limits = Limits { unauthenticated: !session.authenticated, ..self.limits };
+            let limit = if session.authenticated { BATCH_MAX } else { 1 };
+            let parsing = batch.fill(shared, session, &mut self.scratch.positions, &limits, input, &mut at, limit);
+            if !batch.items.is_empty() {
+                batch.prefetch(shared, session.db);
+                if let Some(unexecuted) = self.run_batch(shared, io, conn, session, &batch, input) {
+                    if unexecuted != at {
+                        // What the parser knew of a command further on is void: it will see the bytes again.
+                        session.parser = Parser::new();
+                    }
+                    break unexecuted;
+                }
+            }
+            match parsing {
+                Parsing::More => {}
+                Parsing::Exhausted => break at,
+                Parsing::Broken(error) => {
+                    Reply::new(io.out(conn), session.proto).error(error.to_string());
+                    session.state = State::Closing;
+                    break input.len();
+                }
+            }
+        };
+        self.batch = batch;
+        used
+    }
+
+    /// Runs the commands of a batch in order. `Some(offset)`: execution stopped, and the bytes from there on are not done with.
+    fn run_batch(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, batch: &super::Batch, input: &[u8]) -> Option<usize> {
+        let Ok(_inside) = shared.store.gate().enter(Party::new(self.party)) else {
+            session.state = State::Aside;
+            return batch.items.first().map(|item| item.start);
+        };
+        let mut stopped = None;
+        let mut tally = Tally::default();
+        let started = self.last_end.max(io.now());
+        for (nth, item) in batch.items.iter().enumerate() {
+            let before = io.out_len(conn);
+            let step = self.step(shared, io, conn, session, batch, item, input, &mut tally);
+            if session.reply_mode != ReplyMode::On {
+                silence(io, conn, session, before);
+            }
+            let after = batch.items.get(nth + 1).map(|next| next.start);
+            match step {
+                Step::Done => {}
+                Step::Close => {
+                    session.state = State::Closing;
+                    stopped = Some(input.len());
+                    break;
+                }
+                Step::Wait(state) => {
+                    session.state = state;
+                    stopped = Some(item.start);
+                    break;
+                }
+                Step::Away => {
+                    session.state = State::Away;
+                    // The command itself is on its way; what follows it waits.
+                    stopped = Some(after.unwrap_or(usize::MAX));
+                    break;
+                }
+            }
+            if io.out_len(conn) > Io::OUT_HIGH && self.is_flooded(shared, io, conn, session) {
+                stopped = Some(after.unwrap_or(usize::MAX));
+                break;
+            }
+        }
+        self.settle_batch(shared, io, session, &tally, started);
+        // `usize::MAX` stands for "behind the batch".
+        stopped.map(|at| if at == usize::MAX { batch.end } else { at })
+    }
+
+    /// Whether a client does not read its replies: it gets no more of them for now, or none at all beyond its limit.
+    fn is_flooded(&mut self, shared: &Shared, io: &mut Io, conn: ConnId, session: &mut Session) -> bool {
+        io.send_now(conn);
+        let unsent = io.out_len(conn);
+        if unsent <= Io::OUT_HIGH {
+            return false;
+        }
+        let hard = self.settings.client_output_buffer_limit.normal.hard_limit_bytes;
+        if hard != 0 && unsent as u64 > hard {
+            stats::add(&shared.stats.party(self.party).closed_for_output, 1);
+            session.state = State::Closing;
+            io.close(conn);
+        } else {
+            session.state = State::Full;
+            io.pause(conn);
+        }
+        true
+    }
+
+    /// One clock reading for the whole batch: each command is counted with its share.
+    fn settle_batch(&mut self, shared: &Shared, io: &Io, session: &Session, tally: &Tally, started: std::time::Instant) {
+        if tally.executed == 0 {
+            return;
+        }
+        let end = clock::now();
+        self.last_end = end;
+        let party = shared.stats.party(self.party);
+        let shared_out = (end.saturating_duration_since(started).as_nanos() as u64).saturating_sub(tally.timed_nanos);
+        let share = shared_out / tally.untimed().max(1);
+        for &(id, calls) in &tally.runs[..tally.run_count] {
+            party.command(id).executed(calls, share);
+        }
+        stats::add(&party.executed, tally.executed);
+        session.card.commands.store(session.card.commands.load(Relaxed) + tally.executed, Relaxed);
+        session.card.active_ms.store(io.unix_ms(), Relaxed);
+    }
+
+    /// The reply of a command that ran on a helper thread.
+    pub(super) fn helped(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, reply: &[u8]) {
+        let before = io.out_len(conn);
+        io.out(conn).extend_from_slice(reply);
+        if session.reply_mode != ReplyMode::On {
+            silence(io, conn, session, before);
+        }
+        if session.state == State::Away {
+            self.carry_on(shared, io, conn, session);
+        }
+    }
+
+    /// For whom commands of this session run.
+    pub(super) fn caller<'a>(settings: &'a pantala_config::Settings, party: usize, session: &Session, now_ms: i64) -> Caller<'a> {
+        Caller { db: session.db, proto: session.proto, now_ms, party, settings }
+    }
+}
+
+/// Takes back the reply of a command whose client wants none (`CLIENT REPLY OFF|SKIP`).
+fn silence(io: &mut Io, conn: ConnId, session: &mut Session, before: usize) {
+    let surplus = io.out_len(conn) - before;
+    let out = io.out(conn);
+    out.truncate(out.len() - surplus.min(out.len()));
+    session.reply_mode = match session.reply_mode {
+        ReplyMode::SkipNow => ReplyMode::SkipNext,
+        ReplyMode::SkipNext => ReplyMode::On,
+        mode => mode,
+    };
+}
+
+/// Commands executed in a batch, to be counted when its end is known.
+pub(super) struct Tally {
+    /// Runs of the same command that were not timed one by one.
+    runs: [(crate::registry::CommandId, u64); BATCH_MAX],
+    run_count: usize,
+    executed: u64,
+    timed: u64,
+    timed_nanos: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { runs: [(0, 0); BATCH_MAX], run_count: 0, executed: 0, timed: 0, timed_nanos: 0 }
+    }
+}
+
+impl Tally {
+    /// A command whose time is its share of the batch.
+    #[inline]
+    pub(super) fn note(&mut self, id: crate::registry::CommandId) {
+        self.executed += 1;
+        if let Some((last, calls)) = self.runs[..self.run_count].last_mut()
+            && *last == id
+        {
+            *calls += 1;
+        } else {
+            // At most one run per item, and a batch has at most `BATCH_MAX` items.
+            self.runs[self.run_count] = (id, 1);
+            self.run_count += 1;
+        }
+    }
+
+    /// A command that was timed by itself.
+    pub(super) fn note_timed(&mut self, nanos: u64) {
+        self.executed += 1;
+        self.timed += 1;
+        self.timed_nanos += nanos;
+    }
+
+    fn untimed(&self) -> u64 {
+        self.executed - self.timed
+    }
+}

@@ -1,0 +1,162 @@
+//! From settings to a running server, and back to nothing.
+
+use crate::{listen, logger};
+use pantala_config::{IoDriver, Loaded, Settings};
+use pantala_engine::helpers::Helpers;
+use pantala_engine::shared::all_commands;
+use pantala_engine::{Mail, Shared, StartFacts, Worker};
+use pantala_reactor::{Acceptor, AcceptorOptions, IoChoice, Pool, PoolOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// File descriptors that the process needs besides those of clients.
+const OWN_DESCRIPTORS: u64 = 64;
+
+/// Runs the server until it is asked to end. Errors are for the person who started it.
+pub fn run(loaded: Loaded) -> Result<(), String> {
+    let mut settings = loaded.settings;
+    logger::start(&settings)?;
+    for warning in &loaded.warnings {
+        log::warn!("{warning}");
+    }
+    std::env::set_current_dir(&settings.dir).map_err(|error| format!("Can't chdir to '{}': {error}", settings.dir))?;
+    make_room_for_clients(&mut settings);
+    let workers = match settings.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads as usize,
+    };
+    log::info!("Pantala {} is starting, pid {}, {workers} threads", env!("CARGO_PKG_VERSION"), std::process::id());
+    let registry = all_commands(&settings.renamed_commands.0)?;
+    let facts = StartFacts::new(workers, loaded.config_file);
+    // Few are enough: they run only what takes long, and more would take the cores from the workers.
+    let helpers = workers.div_ceil(2).clamp(2, 8);
+    let shared = Arc::new(Shared::new(settings, registry, facts, helpers));
+
+    let settings = shared.settings();
+    let max_clients = Arc::new(AtomicUsize::new(settings.maxclients as usize));
+    let options = PoolOptions {
+        workers,
+        io: match settings.io {
+            IoDriver::Auto => IoChoice::Auto,
+            IoDriver::Uring => IoChoice::Uring,
+            IoDriver::Epoll => IoChoice::Epoll,
+        },
+        pin: settings.pin_threads,
+        max_clients: Arc::clone(&max_clients),
+    };
+    let pool = Pool::start(options, {
+        let shared = Arc::clone(&shared);
+        move |worker, _| Worker::new(Arc::clone(&shared), worker)
+    })
+    .map_err(|error| format!("Can't start the workers: {error}"))?;
+    let (driver, reason) = pool.driver_report();
+    log::info!("I/O driver {}: {reason}", driver.name());
+    shared.set_driver(driver.name(), &reason);
+    shared.connect(pool.remote());
+    let helper_threads = Helpers::start(&shared).map_err(|error| format!("Can't start the helper threads: {error}"))?;
+
+    let keepalive_s = Arc::new(AtomicU32::new(settings.tcp_keepalive_seconds));
+    let acceptor = Acceptor::start(
+        pool.intake(),
+        AcceptorOptions { tcp_keepalive_s: Arc::clone(&keepalive_s), log: Box::new(|line| log::warn!("{line}")) },
+    )
+    .map_err(|error| format!("Can't start the accept thread: {error}"))?;
+    let listeners = listen::resp(&settings)?.into_iter().chain(listen::memcached(&settings)?).chain(listen::unix(&settings)?);
+    listeners.for_each(|listener| acceptor.add(listener));
+    let acceptor = Arc::new(Mutex::new(Some(acceptor)));
+    follow_settings(&shared, &acceptor, max_clients, keepalive_s);
+    let end = ways_to_end(&shared)?;
+    if settings.port != 0 {
+        log::info!("Listening on port {}", settings.port);
+    }
+    log::info!("Server initialized");
+    log::info!("Ready to accept connections");
+
+    // Whoever can send is kept alive by `shared`, so this waits for the first request to end.
+    let reason = end.recv().unwrap_or("its senders are gone");
+    log::info!("Ending: {reason}");
+    if let Some(acceptor) = acceptor.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        acceptor.stop();
+    }
+    shared.send_all(|| Mail::Stop);
+    pool.join();
+    shared.helpers.close();
+    for thread in helper_threads {
+        // A helper that panicked has said so.
+        let _ = thread.join();
+    }
+    let socket = &shared.settings().unixsocket;
+    if !socket.is_empty() {
+        // It may have been removed by hand.
+        let _ = std::fs::remove_file(socket);
+    }
+    log::info!("Pantala is now ready to exit, bye bye...");
+    Ok(())
+}
+
+/// Changed settings reach what lives outside the engine: listeners, limits, the log.
+fn follow_settings(shared: &Shared, acceptor: &Arc<Mutex<Option<Acceptor>>>, max_clients: Arc<AtomicUsize>, keepalive_s: Arc<AtomicU32>) {
+    let acceptor = Arc::clone(acceptor);
+    let hook = move |old: &Settings, new: &Settings| {
+        if let Some(acceptor) = acceptor.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            listen::move_resp(acceptor, old, new)?;
+        }
+        if old.dir != new.dir {
+            std::env::set_current_dir(&new.dir).map_err(|error| error.to_string())?;
+        }
+        if new.maxclients > old.maxclients && raise_descriptors(u64::from(new.maxclients) + OWN_DESCRIPTORS) < u64::from(new.maxclients) + OWN_DESCRIPTORS {
+            return Err(format!(
+                "The operating system is not able to handle the specified number of clients, try with {}",
+                raise_descriptors(0).saturating_sub(OWN_DESCRIPTORS)
+            ));
+        }
+        max_clients.store(new.maxclients as usize, Relaxed);
+        keepalive_s.store(new.tcp_keepalive_seconds, Relaxed);
+        logger::set_level(new.loglevel);
+        Ok(())
+    };
+    shared.follow_settings(Box::new(hook));
+}
+
+/// SIGINT, SIGTERM and the `SHUTDOWN` command.
+fn ways_to_end(shared: &Shared) -> Result<Receiver<&'static str>, String> {
+    let (sender, end) = channel();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("Can't handle signals: {error}"))?;
+    let by_signal = sender.clone();
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for (nth, signal) in signals.forever().enumerate() {
+                if nth != 0 {
+                    // Asked twice: the person does not want to wait.
+                    std::process::exit(1);
+                }
+                let reason = if signal == SIGINT { "received SIGINT" } else { "received SIGTERM" };
+                // The receiver is gone when the server is ending already.
+                let _ = by_signal.send(reason);
+            }
+        })
+        .map_err(|error| format!("Can't start the signal thread: {error}"))?;
+    shared.on_shutdown(Box::new(move || {
+        // The receiver is gone when the server is ending already.
+        let _ = sender.send("user requested shutdown");
+    }));
+    Ok(end)
+}
+
+/// Raises the limit of open files for `maxclients`, or lowers `maxclients` to what the system allows.
+fn make_room_for_clients(settings: &mut Settings) {
+    let wanted = u64::from(settings.maxclients) + OWN_DESCRIPTORS;
+    let have = raise_descriptors(wanted);
+    if have < wanted {
+        let clients = have.saturating_sub(OWN_DESCRIPTORS).max(1);
+        log::warn!("The system allows {have} open files: maxclients has been reduced to {clients}");
+        settings.maxclients = u32::try_from(clients).unwrap_or(u32::MAX);
+    }
+}
+
+fn raise_descriptors(wanted: u64) -> u64 {
+    rlimit::increase_nofile_limit(wanted).unwrap_or_else(|_| rlimit::getrlimit(rlimit::Resource::NOFILE).map_or(0, |(soft, _)| soft))
+}
