@@ -47,7 +47,7 @@ impl Attempt {
     }
 
     /// A command that is about to claim, for the models.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "loom-model")))]
     pub(crate) fn failed_before(failures: u32) -> Self {
         Self {
             failures,
