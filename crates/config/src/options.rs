@@ -21,7 +21,7 @@ macro_rules! settings {
         $field:ident: $type:ty = $name:literal, $kind:expr, $default:literal $(, $method:ident($($argument:expr)?))*;
     )+ })+) => {
         /// The value of every option. Made by [`crate::load`], changed by [`crate::config_set`].
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         pub struct Settings {
             $($( $(#[doc = $help])+ pub $field: $type, )+)+
             /// Values of options without effect that differ from their default, by name.
@@ -60,6 +60,23 @@ impl Settings {
     }
 }
 
+impl std::fmt::Debug for Settings {
+    /// What differs from the defaults, without secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let differing = crate::changed(crate::table::defaults(), self).into_iter();
+        let shown = |spec: &OptionSpec| {
+            if spec.sensitive {
+                "***".to_owned()
+            } else {
+                spec.get(self)
+            }
+        };
+        f.debug_map()
+            .entries(differing.map(|spec| (spec.name, shown(spec))))
+            .finish()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         crate::table::defaults().clone()
@@ -71,6 +88,9 @@ const UINT_MAX: i128 = u32::MAX as i128;
 const LONG_MAX: u64 = i64::MAX as u64;
 const PORT: Kind = int(0, 65535);
 const COUNT: Kind = int(0, i64::MAX as i128);
+
+// Stored and returned already; whoever makes the type takes this mark away from its options.
+const TYPE_TO_COME: Effect = Effect::None("its type of value does not exist yet");
 
 const fn int(min: i128, max: i128) -> Kind {
     Kind::Integer { min, max }
@@ -233,7 +253,8 @@ settings! {
         sanitize_dump_payload: SanitizeDump = "sanitize-dump-payload", Kind::Choice(SanitizeDump::NAMES), "no",
             mutable();
         /// Entries that ACL LOG keeps.
-        acllog_max_len: u64 = "acllog-max-len", COUNT, "128", mutable();
+        acllog_max_len: u64 = "acllog-max-len", COUNT, "128", mutable(),
+            effect(Effect::None("there are no access-control lists"));
     }
     Memory {
         /// Most memory for data; `50%` is a share of the machine's; 0 = no limit.
@@ -266,31 +287,31 @@ settings! {
     Encodings {
         /// Most fields of a hash in the packed encoding.
         hash_max_listpack_entries: u64 = "hash-max-listpack-entries", COUNT, "512", mutable(),
-            aliases(&[redis("hash-max-ziplist-entries")]);
+            aliases(&[redis("hash-max-ziplist-entries")]), effect(TYPE_TO_COME);
         /// Longest field or value of a hash in the packed encoding.
         hash_max_listpack_value_bytes: u64 = "hash-max-listpack-value", memory(0, LONG_MAX), "64", mutable(),
-            aliases(&[redis("hash-max-ziplist-value")]);
+            aliases(&[redis("hash-max-ziplist-value")]), effect(TYPE_TO_COME);
         /// Size of a node of a list: elements if positive, -1 to -5 for 4, 8, 16, 32, 64 KiB.
         list_max_listpack_size: i32 = "list-max-listpack-size", int(i32::MIN as i128, INT_MAX), "-2", mutable(),
-            aliases(&[redis("list-max-ziplist-size")]);
+            aliases(&[redis("list-max-ziplist-size")]), effect(TYPE_TO_COME);
         /// Most members of a set of integers in the packed encoding.
-        set_max_intset_entries: u64 = "set-max-intset-entries", COUNT, "512", mutable();
+        set_max_intset_entries: u64 = "set-max-intset-entries", COUNT, "512", mutable(), effect(TYPE_TO_COME);
         /// Most members of any other set in the packed encoding.
-        set_max_listpack_entries: u64 = "set-max-listpack-entries", COUNT, "128", mutable();
+        set_max_listpack_entries: u64 = "set-max-listpack-entries", COUNT, "128", mutable(), effect(TYPE_TO_COME);
         /// Longest member of a set in the packed encoding.
-        set_max_listpack_value_bytes: u64 = "set-max-listpack-value", COUNT, "64", mutable();
+        set_max_listpack_value_bytes: u64 = "set-max-listpack-value", COUNT, "64", mutable(), effect(TYPE_TO_COME);
         /// Most members of a sorted set in the packed encoding.
         zset_max_listpack_entries: u64 = "zset-max-listpack-entries", COUNT, "128", mutable(),
-            aliases(&[redis("zset-max-ziplist-entries")]);
+            aliases(&[redis("zset-max-ziplist-entries")]), effect(TYPE_TO_COME);
         /// Longest member of a sorted set in the packed encoding.
         zset_max_listpack_value_bytes: u64 = "zset-max-listpack-value", memory(0, LONG_MAX), "64", mutable(),
-            aliases(&[redis("zset-max-ziplist-value")]);
+            aliases(&[redis("zset-max-ziplist-value")]), effect(TYPE_TO_COME);
         /// Largest HyperLogLog in the sparse encoding.
         hll_sparse_max_bytes: u64 = "hll-sparse-max-bytes", memory(0, LONG_MAX), "3000", mutable();
         /// Largest node of a stream; 0 = no limit.
-        stream_node_max_bytes: u64 = "stream-node-max-bytes", memory(0, LONG_MAX), "4096", mutable();
+        stream_node_max_bytes: u64 = "stream-node-max-bytes", memory(0, LONG_MAX), "4096", mutable(), effect(TYPE_TO_COME);
         /// Most entries in a node of a stream; 0 = no limit.
-        stream_node_max_entries: u64 = "stream-node-max-entries", COUNT, "100", mutable();
+        stream_node_max_entries: u64 = "stream-node-max-entries", COUNT, "100", mutable(), effect(TYPE_TO_COME);
     }
     Features {
         /// Number of databases.

@@ -143,6 +143,14 @@ pub struct BindAddress {
 /// As many as Redis allows.
 const BIND_ADDRESSES_MAX: usize = 16;
 
+/// Whether a word can be an address at all, and stands in a file without quotes.
+fn is_address(word: &str) -> bool {
+    !word.is_empty()
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte))
+}
+
 impl Value for BindAddresses {
     fn update(&mut self, _: &OptionSpec, words: &[String], _: Occurrence) -> Result<(), String> {
         if words.len() > BIND_ADDRESSES_MAX {
@@ -152,16 +160,15 @@ impl Value for BindAddresses {
             self.0.clear();
             return Ok(());
         }
-        self.0 = words
-            .iter()
-            .map(|word| {
-                let address = word.strip_prefix('-');
-                BindAddress {
-                    address: address.unwrap_or(word).to_owned(),
-                    optional: address.is_some(),
-                }
-            })
-            .collect();
+        let addresses = words.iter().map(|word| {
+            let address = word.strip_prefix('-');
+            let optional = address.is_some();
+            let address = address.unwrap_or(word).to_owned();
+            is_address(&address).then_some(BindAddress { address, optional })
+        });
+        // Redis finds out when it binds, with this text.
+        let addresses = addresses.collect::<Option<_>>();
+        self.0 = addresses.ok_or("Failed to bind to specified addresses.")?;
         Ok(())
     }
 
