@@ -25,7 +25,7 @@ pub enum Command {
     /// Measure one cell on each engine, in interleaved passes
     Run(Box<RunArgs>),
     /// Measure the rows of the goal table and say which goals are met
-    Goals(GoalArgs),
+    Goals(Box<GoalArgs>),
     /// List the engines found on this machine and the rows of the goal table
     List,
 }

@@ -1,6 +1,11 @@
 //! `pantala-bench`: starts servers, puts load on them and says what it cost. Results go to standard output and, one row a pass,
 //! to a file; progress goes to standard error. It ends with a status other than 0 when any number is missing or any goal missed.
 
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, reason = "a test that fails may panic")
+)]
+
 mod affinity;
 mod cli;
 mod engine;

@@ -204,7 +204,7 @@ impl RowFile {
     ///
     /// # Errors
     /// Whatever the system says.
-    pub fn append(&mut self, row: &Row) -> Result<(), BenchError> {
+    pub fn append(&mut self, row: &impl Serialize) -> Result<(), BenchError> {
         let mut line =
             serde_json::to_vec(row).map_err(|error| BenchError::io("results row", error.into()))?;
         line.push(b'\n');

@@ -12,13 +12,15 @@ use crate::measure::cpu::process_cpu;
 use crate::measure::machine::Machine;
 use crate::measure::memory::{peak_resident_bytes, resident_bytes};
 use crate::row::{LoadResult, MemoryResult, Row, RowFile};
+use nix::unistd::Pid;
+use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// One call of this program.
 #[derive(Debug)]
@@ -40,8 +42,18 @@ pub struct Live {
     values: Arc<Values>,
 }
 
+/// What a goal came to, as a line of the results file.
+#[derive(Serialize)]
+struct KeptFinding<'a, F> {
+    session: &'a str,
+    time_unix_ms: u64,
+    finding: &'a F,
+}
+
 /// A server frees what its start and its clients needed within this time.
 const SETTLE: Duration = Duration::from_millis(700);
+/// Memory that still changes after this is taken as it is.
+const SETTLE_MAX: Duration = Duration::from_secs(5);
 /// How long a plain command may take, a count of many keys among them.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 /// Requests at once while keys are written, and the bytes they may have together.
@@ -147,6 +159,18 @@ impl Session {
         self.rows.append(row)
     }
 
+    /// Keeps what a goal came to, beside the rows that it comes from.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep_finding(&mut self, finding: &impl Serialize) -> Result<(), BenchError> {
+        self.rows.append(&KeptFinding {
+            session: &self.id,
+            time_unix_ms: now_unix_ms(),
+            finding,
+        })
+    }
+
     /// A row without results.
     pub fn row(&mut self, scenario: &str, pass: u32, engine: &EngineSpec, knobs: &Knobs) -> Row {
         let version = self
@@ -171,11 +195,6 @@ impl Session {
 }
 
 impl Live {
-    /// The bytes of every value.
-    pub fn values(&self) -> &Values {
-        &self.values
-    }
-
     /// Writes each key of `range` once.
     ///
     /// # Errors
@@ -241,9 +260,8 @@ impl Live {
     /// # Errors
     /// The process is gone.
     pub fn memory(&self, keys: u64) -> io::Result<MemoryResult> {
-        thread::sleep(SETTLE);
         let pid = self.server.pid();
-        let loaded_bytes = resident_bytes(pid)?;
+        let loaded_bytes = settled_bytes(pid)?;
         Ok(MemoryResult {
             empty_bytes: self.empty_bytes,
             loaded_bytes,
@@ -277,6 +295,21 @@ impl Live {
             cores: knobs.client_cores.clone(),
             encoder: knobs.encoder(Arc::clone(&self.values))?,
         })
+    }
+}
+
+/// What a process holds once that no longer changes, or after a few seconds in any case.
+fn settled_bytes(pid: Pid) -> io::Result<u64> {
+    let end = Instant::now() + SETTLE_MAX;
+    let mut bytes = resident_bytes(pid)?;
+    loop {
+        thread::sleep(SETTLE);
+        let now = resident_bytes(pid)?;
+        // Half a per mille: less than any goal can tell apart.
+        if now.abs_diff(bytes) * 2_000 <= now || Instant::now() >= end {
+            return Ok(now);
+        }
+        bytes = now;
     }
 }
 
