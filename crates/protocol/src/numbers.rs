@@ -214,21 +214,38 @@ pub(crate) fn round_shift(mantissa: u128, shift: i64) -> Option<u128> {
 
 /// Appends a double as `printf("%.17g")` does, which is what Redis 7.0 sends and stores; infinities as `inf` and `-inf`.
 pub fn write_f64(out: &mut Vec<u8>, value: f64) {
-    // Integers of up to 15 digits need no rounding. Negative zero prints its sign.
-    if value.abs() < 1e15 && value.trunc() == value && !(value == 0.0 && value.is_sign_negative()) {
-        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    // From 10^17 on, `%.17g` switches to an exponent; well below that, whole numbers need no rounding.
+    if value.abs() < 1e15 && write_whole(out, value) {
         return;
     }
     if !write_special(out, value) {
-        write_g(out, &format!("{value:.16e}"), 17);
+        write_general(out, &Scientific::new(&format!("{value:.16e}")), 17);
     }
 }
 
-/// Appends a double with the fewest digits that read back as the same number, in the layout of `%.17g`: what Redis 7.2 and later send.
-pub fn write_f64_shortest(out: &mut Vec<u8>, value: f64) {
-    if !write_special(out, value) {
-        write_g(out, &format!("{value:e}"), 17);
+/// Appends a double as Redis 7.0 keeps it inside values (`d2string`): whole numbers up to 2^62 in full, all else as [`write_f64`].
+pub fn write_f64_stored(out: &mut Vec<u8>, value: f64) {
+    if !write_whole(out, value) {
+        write_f64(out, value);
     }
+}
+
+/// Appends a double as Redis 7.2 and later send it: whole numbers up to 2^62 in full, all else with the fewest digits that read back
+/// as the same number.
+pub fn write_f64_shortest(out: &mut Vec<u8>, value: f64) {
+    if !write_whole(out, value) && !write_special(out, value) {
+        write_short(out, &Scientific::new(&format!("{value:e}")));
+    }
+}
+
+fn write_whole(out: &mut Vec<u8>, value: f64) -> bool {
+    const LIMIT: f64 = (1u64 << 62) as f64;
+    let negative_zero = value == 0.0 && value.is_sign_negative();
+    let whole = value.abs() <= LIMIT && value.trunc() == value && !negative_zero;
+    if whole {
+        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    }
+    whole
 }
 
 /// [`write_f64`] as a text.
@@ -252,43 +269,82 @@ fn write_special(out: &mut Vec<u8>, value: f64) -> bool {
     true
 }
 
-/// Lays `scientific` (`-d.ddde-7`) out as `%.<precision>g` does.
-fn write_g(out: &mut Vec<u8>, scientific: &str, precision: i32) {
-    let (mantissa, exponent) = scientific
-        .split_once('e')
-        .expect("scientific notation has an exponent");
-    let exponent: i32 = exponent.parse().expect("the exponent is a number");
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", mantissa),
-    };
-    let digits: String = mantissa.chars().filter(|&c| c != '.').collect();
-    let digits = digits.trim_end_matches('0');
-    let digits = if digits.is_empty() { "0" } else { digits };
-    out.extend_from_slice(sign.as_bytes());
-    if (-4..precision).contains(&exponent) {
-        write_fixed(out, digits.as_bytes(), exponent);
-    } else {
-        let (first, rest) = digits.split_at(1);
-        out.extend_from_slice(first.as_bytes());
+/// A decimal number taken apart: `-1.50e-7` has the digits `15` and the exponent −7.
+struct Scientific {
+    negative: bool,
+    /// At least one, without zeros at the end.
+    digits: Vec<u8>,
+    exponent: i32,
+}
+
+impl Scientific {
+    /// From Rust's scientific notation.
+    fn new(text: &str) -> Self {
+        let (mantissa, exponent) = text
+            .split_once('e')
+            .expect("scientific notation has an exponent");
+        let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+        while digits.len() > 1 && digits.last() == Some(&b'0') {
+            digits.pop();
+        }
+        Self {
+            negative: mantissa.starts_with('-'),
+            digits,
+            exponent: exponent.parse().expect("the exponent is a number"),
+        }
+    }
+
+    fn write_sign(&self, out: &mut Vec<u8>) {
+        if self.negative {
+            out.push(b'-');
+        }
+    }
+
+    fn write_mantissa(&self, out: &mut Vec<u8>) {
+        let (first, rest) = self.digits.split_at(1);
+        out.extend_from_slice(first);
         if !rest.is_empty() {
             out.push(b'.');
-            out.extend_from_slice(rest.as_bytes());
+            out.extend_from_slice(rest);
         }
+    }
+}
+
+/// The layout of `%.<precision>g`.
+fn write_general(out: &mut Vec<u8>, number: &Scientific, precision: i32) {
+    number.write_sign(out);
+    let exponent = number.exponent;
+    if (-4..precision).contains(&exponent) {
+        write_fixed(out, &number.digits, exponent);
+    } else {
+        number.write_mantissa(out);
         let sign = if exponent < 0 { '-' } else { '+' };
         out.extend_from_slice(format!("e{sign}{:02}", exponent.abs()).as_bytes());
     }
 }
 
+/// The layout of Redis 7.2 and later, which decides by the exponent of the last digit.
+fn write_short(out: &mut Vec<u8>, number: &Scientific) {
+    number.write_sign(out);
+    let count = i32::try_from(number.digits.len()).expect("a double has at most 17 digits");
+    let exponent = number.exponent;
+    let last = exponent - (count - 1);
+    let whole = last >= 0 && exponent < count + 7;
+    if whole || (last < 0 && (last > -7 || exponent.abs() < 4)) {
+        write_fixed(out, &number.digits, exponent);
+    } else {
+        number.write_mantissa(out);
+        let sign = if exponent < 0 { '-' } else { '+' };
+        out.extend_from_slice(format!("e{sign}{}", exponent.abs()).as_bytes());
+    }
+}
+
 /// Writes `d.ddd × 10^exponent` without an exponent.
 fn write_fixed(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
-    let Ok(before_point) = usize::try_from(exponent + 1) else {
-        out.extend_from_slice(b"0.");
-        write_zeros(out, (-exponent - 1).unsigned_abs() as usize);
-        return out.extend_from_slice(digits);
-    };
+    let before_point = usize::try_from(exponent + 1).unwrap_or(0);
     if before_point == 0 {
         out.extend_from_slice(b"0.");
+        write_zeros(out, (exponent + 1).unsigned_abs() as usize);
         out.extend_from_slice(digits);
     } else if digits.len() <= before_point {
         out.extend_from_slice(digits);

@@ -1,7 +1,9 @@
 //! Numbers, against what redis-server 7.0.15 and the C library say.
 
 use pantala_protocol::long_double::LongDouble;
-use pantala_protocol::numbers::{format_f64, parse_f64, parse_i64, parse_u64, write_f64_shortest};
+use pantala_protocol::numbers::{
+    format_f64, parse_f64, parse_i64, parse_u64, write_f64_shortest, write_f64_stored,
+};
 use proptest::prelude::*;
 
 #[test]
@@ -104,18 +106,40 @@ fn doubles_are_written_as_by_printf() {
         (f64::NEG_INFINITY, "-inf"),
         (f64::NAN, "nan"),
         // Ties go to the even digit.
-        (0.500000000000000111022302462515654, "0.50000000000000011"),
+        (2f64.powi(-25), "2.9802322387695312e-08"),
         (9007199254740993.0, "9007199254740992"),
     ] {
         assert_eq!(format_f64(value), want);
     }
-    let mut out = Vec::new();
-    write_f64_shortest(&mut out, 1.1);
-    out.push(b' ');
-    write_f64_shortest(&mut out, 1e-7);
-    out.push(b' ');
-    write_f64_shortest(&mut out, 1e21);
-    assert_eq!(out, b"1.1 1e-07 1e+21");
+}
+
+#[test]
+fn doubles_are_stored_and_sent_as_by_each_version() {
+    for (value, stored, shortest) in [
+        (1.1, "1.1000000000000001", "1.1"),
+        (-0.0, "-0", "-0"),
+        (1e17, "100000000000000000", "100000000000000000"),
+        (
+            4611686018427387904.0,
+            "4611686018427387904",
+            "4611686018427387904",
+        ),
+        (1e19, "1e+19", "1e+19"),
+        (1e-7, "9.9999999999999995e-08", "1e-7"),
+        (0.000001, "9.9999999999999995e-07", "0.000001"),
+        (1.5e-7, "1.4999999999999999e-07", "1.5e-7"),
+        (-12345.6789012, "-12345.678901200001", "-1.23456789012e+4"),
+        (1e300, "1.0000000000000001e+300", "1e+300"),
+        (f64::INFINITY, "inf", "inf"),
+    ] {
+        let text = |write: fn(&mut Vec<u8>, f64)| {
+            let mut out = Vec::new();
+            write(&mut out, value);
+            String::from_utf8(out).expect("numbers are ASCII")
+        };
+        assert_eq!(text(write_f64_stored), stored);
+        assert_eq!(text(write_f64_shortest), shortest);
+    }
 }
 
 fn increment(start: &str, by: &str) -> Option<String> {
