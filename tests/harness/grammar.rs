@@ -5,7 +5,7 @@
 //! 4 SET <key> <val> ~{ [NX|XX] [GET] [EX <ttl_s>|PX <ttl_ms>|KEEPTTL] }
 //! 1 SET <key> <val> PX 5 ;; @sleep 30 ;; GET <key>
 //! ```
-//! A line is a weight and one or more steps (`;;` between them). `<name>` or `<name:argument>` is a generated value, `[a|b]` nothing or one of
+//! A line is a weight and one or more steps (`;;` between them). `<name>` or `<name:argument>` is a generated value (`T<name>` one after a letter), `[a|b]` nothing or one of
 //! them, `(a|b)` one of them, `{ a }*lo-hi` a repetition, `~{ a b c }` its parts in any order, `""` the empty string. The special characters
 //! stand alone or touch what they enclose; a literal cannot contain them.
 
@@ -16,7 +16,8 @@ use crate::values::Pool;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
     Literal(Vec<u8>),
-    Generated(String),
+    /// Letters before it, and the kind of value.
+    Generated(String, String),
     Optional(Vec<Vec<Node>>),
     Choice(Vec<Vec<Node>>),
     Repeat(Vec<Node>, usize, usize),
@@ -92,7 +93,11 @@ impl Grammar {
 fn fill(node: &Node, rng: &mut Rng, pool: &mut Pool, out: &mut Vec<Vec<u8>>) {
     match node {
         Node::Literal(text) => out.push(text.clone()),
-        Node::Generated(name) => out.push(pool.value(name, rng)),
+        Node::Generated(letters, name) => {
+            let mut arg = letters.clone().into_bytes();
+            arg.extend(pool.value(name, rng));
+            out.push(arg);
+        }
         Node::Optional(ways) => {
             if rng.chance(50) {
                 rng.pick(ways)
@@ -147,9 +152,6 @@ fn tokens(text: &str) -> Vec<String> {
             }
         } else if ch == '<' {
             inside = true;
-            if !word.is_empty() {
-                out.push(std::mem::take(&mut word));
-            }
             word.push(ch);
         } else if ch == ' ' || "[](){}|~".contains(ch) {
             if !word.is_empty() {
@@ -201,9 +203,11 @@ fn sequence(tokens: &[String], at: &mut usize, ends: &[&str]) -> Result<Vec<Node
             }
             "]" | ")" | "}" | "|" => return Err(format!("unexpected `{token}`")),
             "\"\"" => Node::Literal(Vec::new()),
-            _ => match token.strip_prefix('<').and_then(|t| t.strip_suffix('>')) {
-                Some(name) if Pool::knows(name) => Node::Generated(name.to_owned()),
-                Some(name) => return Err(format!("unknown value <{name}>")),
+            _ => match token.strip_suffix('>').and_then(|t| t.split_once('<')) {
+                Some((letters, name)) if Pool::knows(name) => {
+                    Node::Generated(letters.to_owned(), name.to_owned())
+                }
+                Some((_, name)) => return Err(format!("unknown value <{name}>")),
                 None => Node::Literal(token.as_bytes().to_vec()),
             },
         });

@@ -66,8 +66,7 @@ impl McConn {
     /// Sends requests followed by `mn`, and reads every byte up to its `MN`. Works for requests without a reply and for errors, as long as the
     /// server stays in step.
     pub fn call_fenced(&mut self, requests: &[u8]) -> io::Result<Vec<u8>> {
-        self.send(requests)?;
-        self.send(b"mn\r\n")?;
+        self.send(&[requests, b"mn\r\n"].concat())?;
         let mut all = Vec::new();
         loop {
             let line = self.line()?;

@@ -168,6 +168,11 @@ impl Pool {
                     .to_string()
                     .into_bytes()
             }
+            "mkey" => memcached_key(rng),
+            "mflags" => rng.pick(MEMCACHED_FLAGS).to_vec(),
+            "mexp" => rng.pick(MEMCACHED_TIMES).to_vec(),
+            "mdelta" => rng.pick(MEMCACHED_DELTAS).to_vec(),
+            "mdata" => memcached_data(rng),
             _ => rng.pick(ODD_ARGUMENTS).to_vec(),
         }
     }
@@ -212,6 +217,11 @@ const NAMES: &[&str] = &[
     "db",
     "range",
     "odd",
+    "mkey",
+    "mflags",
+    "mexp",
+    "mdelta",
+    "mdata",
 ];
 
 const PATTERNS: &[&[u8]] = &[
@@ -370,5 +380,77 @@ fn ttl(rng: &mut Rng, unit: i64) -> Vec<u8> {
             .to_vec(),
         // Not near a border at which an expiry could end within the run; odd numbers above are far away from it as well, except 1.
         _ => (rng.between(1000, 100_000) * unit).to_string().into_bytes(),
+    }
+}
+
+/// `K1` to `K5` stand for keys of the sequence (the runner writes them out), the others for themselves.
+fn memcached_key(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(40) {
+        0 => vec![b'x'; 251],
+        1 => b"bad\x01key".to_vec(),
+        _ => format!("K{}", 1 + rng.below(5)).into_bytes(),
+    }
+}
+
+const MEMCACHED_FLAGS: &[&[u8]] = &[
+    b"0",
+    b"0",
+    b"1",
+    b"5",
+    b"123",
+    b"4294967295",
+    b"4294967296",
+    b"-1",
+    b"x",
+    b"1.5",
+];
+
+/// Times far away, never, and in the past (a number above 30 days is a date, here in 1970).
+const MEMCACHED_TIMES: &[&[u8]] = &[
+    b"0",
+    b"0",
+    b"0",
+    b"1000",
+    b"100000",
+    b"2592000",
+    b"2592001",
+    b"-1",
+    b"4000000000",
+    b"x",
+];
+
+const MEMCACHED_DELTAS: &[&[u8]] = &[
+    b"0",
+    b"1",
+    b"1",
+    b"5",
+    b"10",
+    b"1000",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"-1",
+    b"x",
+    b"1.5",
+];
+
+fn memcached_data(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(10) {
+        0 => Vec::new(),
+        1 => rng.between(0, 200).to_string().into_bytes(),
+        2 => rng
+            .pick::<&[u8]>(&[
+                b"18446744073709551615",
+                b"18446744073709551614",
+                b"99999999999999999999",
+                b"007",
+                b"-3",
+                b"9 ",
+                b" 9",
+            ])
+            .to_vec(),
+        3 => b"two\r\nlines".to_vec(),
+        4 => vec![b'm'; 1 + rng.below(3000)],
+        5 => b"10".to_vec(),
+        _ => short(rng),
     }
 }
