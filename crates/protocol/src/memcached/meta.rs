@@ -123,19 +123,20 @@ pub(super) fn parse<'a>(
         MetaVerb::Delete | MetaVerb::Arithmetic => BAD_FLAG,
         MetaVerb::Get | MetaVerb::Set => error,
     })?;
+    match (verb, meta.flags.mode) {
+        (MetaVerb::Set, Some(mode)) if !b"EAPRS".contains(&mode) => {
+            return Err("CLIENT_ERROR invalid mode for ms M token");
+        }
+        (MetaVerb::Arithmetic, Some(mode)) if !b"I+D-".contains(&mode) => {
+            return Err("CLIENT_ERROR invalid mode for ma M token");
+        }
+        _ => {}
+    }
     let mut opaque = meta.tokens().filter(|token| token.flag == b'O');
     if opaque.any(|token| token.token.len() >= OPAQUE_BYTES_MAX) {
         return Err("CLIENT_ERROR opaque token too long");
     }
-    match (verb, meta.flags.mode) {
-        (MetaVerb::Set, Some(mode)) if !b"EAPRS".contains(&mode) => {
-            Err("CLIENT_ERROR invalid mode for ms M token")
-        }
-        (MetaVerb::Arithmetic, Some(mode)) if !b"I+D-".contains(&mode) => {
-            Err("CLIENT_ERROR invalid mode for ma M token")
-        }
-        _ => Ok(meta),
-    }
+    Ok(meta)
 }
 
 /// What stands before any look at the flags. `words` counts the command, the key and what follows.
