@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pantala_protocol::{Args, Limits, OwnedArgs, Parsed, Parser, ProtocolError, Span, write_command};
+use pantala_protocol::{
+    Args, Limits, OwnedArgs, Parsed, Parser, ProtocolError, Span, write_command,
+};
 
 type Commands = Vec<Vec<Vec<u8>>>;
 

@@ -170,6 +170,10 @@ fn classic_commands() {
         &["<Touch(Touch { key: [97], exptime_s: 0, noreply: true })>"],
     );
     check(b"touch a x\r\n", &[NO_EXPTIME]);
+}
+
+#[test]
+fn deletion_and_administration() {
     for (line, noreply) in [
         ("a", false),
         ("a 0", false),
@@ -329,7 +333,10 @@ fn meta_commands() {
         &["<Set foo [b k O1 c MA] hi>"],
     );
     check(b"ms a 1 q\r\nqq\r\n", &[BAD_CHUNK, ERROR]);
+}
 
+#[test]
+fn meta_flags_that_are_refused() {
     let table = [
         ("v v", "duplicate flag"),
         ("$", "invalid flag"),

@@ -208,6 +208,7 @@ fn endless(bytes: &[u8], limits: &McLimits) -> Option<&'static str> {
     (bytes.len() > limits.multiget_line_bytes).then_some("CLIENT_ERROR line too long")
 }
 
+#[inline]
 fn parse_line<'a>(line: &'a [u8], limits: &McLimits) -> Line<'a> {
     let mut words = Tokens(line);
     let Some(command) = words.next() else {
@@ -307,15 +308,12 @@ fn get(verb: GetVerb, mut words: Tokens<'_>) -> Line<'_> {
             None => return Line::error(BAD_EXPTIME),
         }
     }
-    let mut any = verb.touches();
-    for key in words.clone() {
-        any = true;
-        if key.len() > KEY_BYTES_MAX {
-            return Line::error(BAD_FORMAT);
-        }
-    }
-    if !any {
+    if !verb.touches() && words.is_empty() {
         return Line::error(ERROR);
+    }
+    // On a short line no key can be too long.
+    if words.0.len() > KEY_BYTES_MAX && words.clone().any(|key| key.len() > KEY_BYTES_MAX) {
+        return Line::error(BAD_FORMAT);
     }
     Line::Request(McRequest::Get(Get {
         verb,

@@ -215,6 +215,13 @@ pub struct Delete<'a> {
 #[derive(Clone, Debug)]
 pub struct Tokens<'a>(pub(super) &'a [u8]);
 
+impl Tokens<'_> {
+    /// Whether no word is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&byte| byte == b' ')
+    }
+}
+
 impl<'a> Iterator for Tokens<'a> {
     type Item = &'a [u8];
 
