@@ -78,7 +78,7 @@ fn show(request: &McRequest<'_>) -> String {
     }
 }
 
-/// What follows `>` in a row are the steps. The errors are those of memcached 1.6.18 to the same bytes.
+/// Feeds `bytes` at once and compares the steps. The errors are those of memcached 1.6.18 to the same bytes.
 fn check(bytes: &[u8], want: &[&str]) {
     let got = feed([bytes], &McLimits::default());
     assert_eq!(got, want, "{}", bytes[..bytes.len().min(80)].escape_ascii());
