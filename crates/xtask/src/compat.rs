@@ -61,7 +61,7 @@ struct Row {
     name: String,
     since: String,
     arity: String,
-    options: String,
+    syntax: String,
     summary: String,
 }
 
@@ -86,12 +86,12 @@ fn document(table: &Value, notes: &str) -> Result<String, String> {
             .get("arity")
             .map(Value::to_string)
             .unwrap_or_default();
-        let options = list(command.get("supported_options"));
+        let syntax = text("syntax");
         groups.entry(group).or_default().push(Row {
             name: name.to_uppercase(),
             since: text("since"),
             arity,
-            options,
+            syntax,
             summary: text("summary"),
         });
     }
@@ -99,20 +99,20 @@ fn document(table: &Value, notes: &str) -> Result<String, String> {
     let mut out = format!(
         "# Compatibility\n\n<!-- Written by `cargo xtask compat` from the command table of the server and {NOTES}; do not edit. -->\n\n\
          Pantala answers {count} commands and subcommands. Each one in this list works as in the release of Redis or Valkey that is named under \
-         *since*, with every option shown; a command that is not in this list is answered with `unknown command`.\n\n"
+         *since*, with all the arguments shown; a command that is not in this list is answered with `unknown command`.\n\n"
     );
     out.push_str(notes.trim());
     out.push('\n');
     for (group, rows) in &mut groups {
         rows.sort();
-        out.push_str(&format!("\n## {}\n\n| command | since | arity | options | what it does |\n|---|---|---|---|---|\n", if group.is_empty() { "other" } else { group }));
+        out.push_str(&format!("\n## {}\n\n| command | since | arity | arguments | what it does |\n|---|---|---|---|---|\n", if group.is_empty() { "other" } else { group }));
         for row in rows {
             out.push_str(&format!(
                 "| {} | {} | {} | {} | {} |\n",
                 cell(&row.name),
                 cell(&row.since),
                 row.arity,
-                cell(&row.options),
+                code(&row.syntax),
                 cell(&row.summary)
             ));
         }
@@ -120,14 +120,12 @@ fn document(table: &Value, notes: &str) -> Result<String, String> {
     Ok(out)
 }
 
-fn list(options: Option<&Value>) -> String {
-    let words = options.and_then(Value::as_array).map(|a| {
-        a.iter()
-            .filter_map(Value::as_str)
-            .map(|w| format!("`{w}`"))
-            .collect::<Vec<_>>()
-    });
-    words.unwrap_or_default().join(" ")
+fn code(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("`{}`", cell(text))
+    }
 }
 
 fn cell(text: &str) -> String {
@@ -141,8 +139,8 @@ mod tests {
     #[test]
     fn rows_are_grouped_and_sorted() {
         let table = serde_json::json!([
-            {"name": "set", "arity": -3, "group": "string", "since": "1.0.0", "summary": "Sets a|b.", "supported_options": ["NX", "EX s"]},
-            {"name": "get", "arity": 2, "group": "string", "since": "1.0.0", "summary": "Reads."},
+            {"name": "set", "arity": -3, "group": "string", "since": "1.0.0", "summary": "Sets a|b.", "syntax": "key value [NX|XX]"},
+            {"name": "get", "arity": 2, "group": "string", "since": "1.0.0", "syntax": "key", "summary": "Reads."},
             {"name": "ping", "arity": -1, "group": "connection", "since": "1.0.0", "summary": "Answers."},
         ]);
         let text = document(&table, "## Intended deviations\n\nNone.\n").expect("valid");
@@ -152,8 +150,8 @@ mod tests {
         };
         assert!(at("## Intended") < at("## connection") && at("## connection") < at("## string"));
         assert!(
-            at("| GET | 1.0.0 | 2 |  | Reads. |")
-                < at("| SET | 1.0.0 | -3 | `NX` `EX s` | Sets a\\|b. |")
+            at("| GET | 1.0.0 | 2 | `key` | Reads. |")
+                < at("| SET | 1.0.0 | -3 | `key value [NX\\|XX]` | Sets a\\|b. |")
         );
         assert!(text.contains("answers 3 commands"));
     }
