@@ -1,0 +1,203 @@
+//! Bites of background work: expiry, ageing, freeing, compaction. A worker calls [`Store::bite`] between its turns, as often as its time
+//! allows, and looks at its own clock; each call borrows one shard for at most about 50 µs.
+
+use crate::space::Space;
+use crate::store::Store;
+use pantala_borrow::ShardId;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+
+/// Entries or leaves per bite.
+const BUDGET: usize = 256;
+/// Pages that one bite gives back to the system.
+const PURGE_PAGES: usize = 64;
+/// How often the whole heap is searched for sparse slabs while there is none, in milliseconds.
+const SEARCH_EVERY_MS: i64 = 1_000;
+/// How often all access bits are aged, in milliseconds: well below the hours after which they would wrap around.
+const AGE_EVERY_MS: i64 = 3_600_000;
+
+/// Where background work is. Shared by all workers; each field is a hint, so relaxed atomics are enough.
+pub(crate) struct Background {
+    shard: AtomicUsize,
+    /// Shards that compaction still has to walk, after slabs were marked.
+    evacuating: AtomicUsize,
+    search_at_ms: AtomicI64,
+    age_at_ms: AtomicI64,
+    aging: AtomicUsize,
+    purging: AtomicBool,
+}
+
+/// What a bite did, for whoever paces them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BiteProgress {
+    /// Keys removed because they had expired.
+    pub expired: usize,
+    /// There is more to do at once (freeing, compaction, many expired keys): call again soon. Otherwise once in some tens of
+    /// milliseconds is enough while keys expire, and once in a second otherwise.
+    pub busy: bool,
+    /// The shard was held by somebody, so nothing was done.
+    pub skipped: bool,
+}
+
+impl Background {
+    pub(crate) fn new() -> Self {
+        Self {
+            shard: AtomicUsize::new(0),
+            evacuating: AtomicUsize::new(0),
+            search_at_ms: AtomicI64::new(0),
+            age_at_ms: AtomicI64::new(0),
+            aging: AtomicUsize::new(0),
+            purging: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Store {
+    /// One bite on the next shard in turn. `with` is called with the shard still borrowed when keys were removed: it must log and
+    /// announce `Space::take_removed`.
+    pub fn bite(
+        &self,
+        now_ms: i64,
+        expire: bool,
+        with: &mut dyn FnMut(&mut Space<'_>),
+    ) -> BiteProgress {
+        let state = &self.background;
+        self.look_around(now_ms);
+        let id = (state.shard.fetch_add(1, Relaxed) % self.shards()) as ShardId;
+        let mut progress = BiteProgress::default();
+        let Some(mut space) = self.try_borrow_one(id) else {
+            progress.skipped = true;
+            progress.busy = state.evacuating.load(Relaxed) > 0;
+            return progress;
+        };
+        if let Some(shard) = space.borrow().get_mut(id) {
+            progress.busy |= !shard.lazy_bite(BUDGET);
+        }
+        if expire {
+            progress.expired = self.expire_in(&mut space, id, now_ms);
+            progress.busy |= progress.expired * 4 > BUDGET;
+        }
+        if state.evacuating.load(Relaxed) > 0 {
+            progress.busy = true;
+            self.evacuate_in(&mut space, id);
+        }
+        if state.aging.load(Relaxed) > 0 {
+            self.age_in(&mut space, id, now_ms);
+        }
+        if space.has_removed() {
+            with(&mut space);
+        }
+        drop(space);
+        if state.purging.load(Relaxed) {
+            let more = self.heap().purge(PURGE_PAGES);
+            state.purging.store(more, Relaxed);
+            progress.busy |= more;
+        }
+        progress
+    }
+
+    /// The work of all bites of a second, once: for tests and for whoever has nothing else to do.
+    pub fn bite_all(&self, now_ms: i64, expire: bool, with: &mut dyn FnMut(&mut Space<'_>)) {
+        for _ in 0..1_000_000 {
+            let mut busy = false;
+            for _ in 0..self.shards() {
+                let progress = self.bite(now_ms, expire, with);
+                busy |= progress.busy || progress.expired > 0;
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    /// Begins rounds of compaction, purging and ageing when it is time.
+    fn look_around(&self, now_ms: i64) {
+        let state = &self.background;
+        if state.evacuating.load(Relaxed) == 0 && state.search_at_ms.load(Relaxed) <= now_ms {
+            state
+                .search_at_ms
+                .store(now_ms.saturating_add(SEARCH_EVERY_MS), Relaxed);
+            state.purging.store(true, Relaxed);
+            self.search_sparse();
+        }
+        if state.aging.load(Relaxed) == 0 && state.age_at_ms.load(Relaxed) <= now_ms {
+            let first = state
+                .age_at_ms
+                .swap(now_ms.saturating_add(AGE_EVERY_MS), Relaxed)
+                == 0;
+            if !first {
+                state.aging.store(self.shards(), Relaxed);
+            }
+        }
+    }
+
+    fn search_sparse(&self) {
+        let marked: usize = (0..self.heap().mark_turns())
+            .map(|_| self.heap().mark_sparse())
+            .sum();
+        if marked > 0 {
+            self.background.evacuating.store(self.shards(), Relaxed);
+        }
+    }
+
+    fn expire_in(&self, space: &mut Space<'_>, id: ShardId, now_ms: i64) -> usize {
+        let mut expired = 0;
+        for db in 0..self.databases() {
+            if self.count(id, db).has_expires() {
+                expired += space.shard_db(id, db, now_ms).expire_bite(BUDGET).removed;
+            }
+        }
+        expired
+    }
+
+    fn evacuate_in(&self, space: &mut Space<'_>, id: ShardId) {
+        let state = &self.background;
+        let Some(shard) = space.borrow().get_mut(id) else {
+            return;
+        };
+        let (db, from) = shard.evacuate_at;
+        let next = shard.table_mut(db).0.evacuate(from, BUDGET);
+        shard.evacuate_at = match next {
+            Some(next) => (db, next),
+            None if db + 1 < self.databases() => (self.next_filled(id, db + 1), 0),
+            None => (0, 0),
+        };
+        if shard.evacuate_at == (0, 0) && finished(&state.evacuating) {
+            // The round is through: look whether another is worth it, at once.
+            state.search_at_ms.store(0, Relaxed);
+            state.purging.store(true, Relaxed);
+        }
+    }
+
+    fn age_in(&self, space: &mut Space<'_>, id: ShardId, now_ms: i64) {
+        let Some(shard) = space.borrow().get_mut(id) else {
+            return;
+        };
+        let db = shard.age_at.0;
+        if space.shard_db(id, db, now_ms).age_bite(BUDGET) {
+            let next = if db + 1 < self.databases() {
+                self.next_filled(id, db + 1)
+            } else {
+                0
+            };
+            if let Some(shard) = space.borrow().get_mut(id) {
+                shard.age_at = (next, 0);
+            }
+            if next == 0 {
+                finished(&self.background.aging);
+            }
+        }
+    }
+
+    /// The next database from `from` on that has keys in the shard, 0 after the last.
+    fn next_filled(&self, id: ShardId, from: u16) -> u16 {
+        (from..self.databases())
+            .find(|&db| self.shard_size(id, db) > 0)
+            .unwrap_or(0)
+    }
+}
+
+/// One shard of a round is done; true when it was the last.
+fn finished(left: &AtomicUsize) -> bool {
+    let before = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+    before == Ok(1)
+}

@@ -1,0 +1,229 @@
+//! One group of slabs: every size class has a list of the slabs that have room.
+//!
+//! All of it happens under the group's lock, which is held for some ten nanoseconds. A slab's free objects are linked through
+//! their own first two bytes (offset / 8 + 1), so taking one touches only the line that is about to be written anyway, and
+//! objects that were never used are not touched at all.
+
+use super::arena::{Arena, INTERIOR, MARK, PageDesc};
+use super::classes::{CLASSES, Class, INFO};
+use super::pages::PagePool;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+
+/// How many slabs one search for sparse ones looks at, at most.
+const MARK_SEARCH_MAX: u32 = 64;
+
+#[derive(Clone, Copy, Default)]
+struct ClassState {
+    /// First slab with room, 0 = none.
+    head: u32,
+    slabs: u32,
+    /// Slabs that are being evacuated; they are in no list.
+    marked: u32,
+    used: u32,
+}
+
+/// The lists of one group.
+pub(crate) struct GroupLists {
+    classes: [ClassState; CLASSES],
+}
+
+impl GroupLists {
+    pub(crate) fn new() -> Self {
+        Self {
+            classes: [ClassState::default(); CLASSES],
+        }
+    }
+
+    /// An object of `class`, or `None` when no page can be had.
+    pub(crate) fn alloc(
+        &mut self,
+        arena: &Arena,
+        pool: &Mutex<PagePool>,
+        group: u8,
+        class: Class,
+    ) -> Option<NonNull<u8>> {
+        let state = &mut self.classes[class.0 as usize];
+        let slab = if state.head != 0 {
+            state.head
+        } else {
+            new_slab(arena, pool, group, class, state)?
+        };
+        let info = INFO[class.0 as usize];
+        let desc = arena.desc(slab);
+        let free = desc.free_head.load(Relaxed);
+        let base = arena.address(slab);
+        let object;
+        if free != 0 {
+            // SAFETY: the link names a free object of this slab (written by `free`), inside its pages.
+            unsafe {
+                object = base.add((free as usize - 1) * 8);
+                desc.free_head.store(object.cast::<u16>().read(), Relaxed);
+            }
+        } else {
+            let fresh = desc.fresh.load(Relaxed);
+            // SAFETY: a slab with room and an empty free list has never-used objects left, inside its pages.
+            object = unsafe { base.add(fresh as usize * 8) };
+            desc.fresh.store(fresh + info.size / 8, Relaxed);
+        }
+        let used = desc.used.load(Relaxed) + 1;
+        desc.used.store(used, Relaxed);
+        state.used += 1;
+        if used == info.objects {
+            unlink(arena, &mut state.head, slab);
+        }
+        Some(object)
+    }
+
+    /// Takes an object back.
+    ///
+    /// # Safety
+    /// `object` came from `alloc` of this group with the same class, is not used any more, and `slab` is its slab.
+    pub(crate) unsafe fn free(
+        &mut self,
+        arena: &Arena,
+        pool: &Mutex<PagePool>,
+        slab: u32,
+        object: NonNull<u8>,
+        class: Class,
+    ) {
+        let state = &mut self.classes[class.0 as usize];
+        let info = INFO[class.0 as usize];
+        let desc = arena.desc(slab);
+        let offset = object.as_ptr() as usize - arena.address(slab).as_ptr() as usize;
+        debug_assert_eq!(desc.class.load(Relaxed), class.0);
+        debug_assert_eq!(offset % info.size as usize, 0);
+        // SAFETY: the object is ours again and at least 16 bytes large and 8-aligned.
+        unsafe { object.cast::<u16>().write(desc.free_head.load(Relaxed)) };
+        desc.free_head.store((offset / 8) as u16 + 1, Relaxed);
+        let used = desc.used.load(Relaxed) - 1;
+        desc.used.store(used, Relaxed);
+        state.used -= 1;
+        let marked = desc.group.load(Relaxed) & MARK != 0;
+        if used == 0 {
+            if marked {
+                state.marked -= 1;
+            } else if info.objects == 1 {
+                // A full slab of one object is in no list.
+            } else if state.head == slab && desc.next.load(Relaxed) == 0 {
+                return; // The only slab with room stays, so that one object coming and going does not cost a slab each time.
+            } else {
+                unlink(arena, &mut state.head, slab);
+            }
+            state.slabs -= 1;
+            lock(pool).give(arena, slab, info.pages as usize);
+        } else if used + 1 == info.objects && !marked {
+            link(arena, &mut state.head, slab);
+        }
+    }
+
+    /// Marks sparse slabs for evacuation where a class holds clearly more slabs than its objects need. Returns how many.
+    pub(crate) fn mark_sparse(&mut self, arena: &Arena) -> usize {
+        let mut found = 0;
+        for class in 0..CLASSES {
+            found += self.mark_sparse_class(arena, class);
+        }
+        found
+    }
+
+    fn mark_sparse_class(&mut self, arena: &Arena, class: usize) -> usize {
+        let state = &mut self.classes[class];
+        let objects = u32::from(INFO[class].objects);
+        if objects == 1 || state.slabs < 4 {
+            return 0;
+        }
+        // One eighth and two slabs of slack: below that, moving costs more than the pages are worth.
+        let needed = (state.used + state.used / 8).div_ceil(objects) + 2;
+        let active = state.slabs - state.marked;
+        if active <= needed || state.marked > 0 && state.marked * 4 > active {
+            return 0;
+        }
+        let excess = active - needed;
+        let average = state.used / state.slabs;
+        let mut found = 0;
+        let mut slab = if state.head == 0 {
+            0
+        } else {
+            arena.desc(state.head).next.load(Relaxed)
+        };
+        for _ in 0..MARK_SEARCH_MAX {
+            if slab == 0 || found as u32 >= excess {
+                break;
+            }
+            let desc = arena.desc(slab);
+            let next = desc.next.load(Relaxed);
+            if u32::from(desc.used.load(Relaxed)) <= average + 1 {
+                unlink(arena, &mut state.head, slab);
+                desc.group.store(desc.group.load(Relaxed) | MARK, Relaxed);
+                state.marked += 1;
+                found += 1;
+            } else if slab != state.head {
+                // A dense one goes to the front, so that the next search sees others and new objects fill it up.
+                unlink(arena, &mut state.head, slab);
+                link(arena, &mut state.head, slab);
+            }
+            slab = next;
+        }
+        found
+    }
+}
+
+/// Whether the slab is being evacuated; may be asked without the lock (a stale answer only delays a move).
+#[inline]
+pub(crate) fn is_marked(desc: &PageDesc) -> bool {
+    desc.group.load(Relaxed) & MARK != 0
+}
+
+fn new_slab(
+    arena: &Arena,
+    pool: &Mutex<PagePool>,
+    group: u8,
+    class: Class,
+    state: &mut ClassState,
+) -> Option<u32> {
+    let info = class.info();
+    let slab = lock(pool).take(arena, info.pages as usize)?;
+    for back in 1..u32::from(info.pages) {
+        let desc = arena.desc(slab + back);
+        desc.class.store(INTERIOR, Relaxed);
+        desc.free_head.store(back as u16, Relaxed);
+    }
+    let desc = arena.desc(slab);
+    desc.free_head.store(0, Relaxed);
+    desc.fresh.store(0, Relaxed);
+    desc.used.store(0, Relaxed);
+    desc.class.store(class.0, Relaxed);
+    desc.group.store(group, Relaxed);
+    state.slabs += 1;
+    link(arena, &mut state.head, slab);
+    Some(slab)
+}
+
+fn link(arena: &Arena, head: &mut u32, slab: u32) {
+    let desc = arena.desc(slab);
+    desc.prev.store(0, Relaxed);
+    desc.next.store(*head, Relaxed);
+    if *head != 0 {
+        arena.desc(*head).prev.store(slab, Relaxed);
+    }
+    *head = slab;
+}
+
+fn unlink(arena: &Arena, head: &mut u32, slab: u32) {
+    let desc = arena.desc(slab);
+    let (prev, next) = (desc.prev.load(Relaxed), desc.next.load(Relaxed));
+    if prev == 0 {
+        *head = next;
+    } else {
+        arena.desc(prev).next.store(next, Relaxed);
+    }
+    if next != 0 {
+        arena.desc(next).prev.store(prev, Relaxed);
+    }
+}
+
+/// A panic elsewhere never leaves these lists half-changed: they are changed by code that does not panic.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,136 @@
+//! Watched keys: who wants to know that a key was changed (WATCH).
+//!
+//! A shard keeps its own watchers, under its borrow; a watcher is a flag that the session reads at EXEC while it holds the shards of
+//! its watched keys. A shard without watchers pays one comparison per change.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The mark that a session shares with the shards of its watched keys.
+#[derive(Debug, Default)]
+pub struct WatchFlag {
+    dirty: AtomicBool,
+}
+
+impl WatchFlag {
+    /// A clean flag.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Whether a watched key was changed.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        self.dirty.load(Relaxed)
+    }
+
+    /// Marks it, as a change of a watched key does.
+    pub fn set_dirty(&self) {
+        self.dirty.store(true, Relaxed);
+    }
+}
+
+struct Watcher {
+    flag: Arc<WatchFlag>,
+    /// The key had expired, but still stood, when it was watched: its removal is no change.
+    was_expired: bool,
+}
+
+/// The watchers of one shard.
+#[derive(Default)]
+pub(crate) struct Watches {
+    databases: HashMap<u16, HashMap<Box<[u8]>, Vec<Watcher>>>,
+}
+
+impl Watches {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.databases.is_empty()
+    }
+
+    /// True when the flag did not watch the key yet.
+    pub(crate) fn add(
+        &mut self,
+        db: u16,
+        key: &[u8],
+        flag: Arc<WatchFlag>,
+        was_expired: bool,
+    ) -> bool {
+        let watchers = self
+            .databases
+            .entry(db)
+            .or_default()
+            .entry(key.into())
+            .or_default();
+        if watchers
+            .iter()
+            .any(|watcher| Arc::ptr_eq(&watcher.flag, &flag))
+        {
+            return false;
+        }
+        watchers.push(Watcher { flag, was_expired });
+        true
+    }
+
+    pub(crate) fn remove(&mut self, db: u16, key: &[u8], flag: &Arc<WatchFlag>) {
+        let Some(keys) = self.databases.get_mut(&db) else {
+            return;
+        };
+        if let Some(watchers) = keys.get_mut(key) {
+            watchers.retain(|watcher| !Arc::ptr_eq(&watcher.flag, flag));
+            if watchers.is_empty() {
+                keys.remove(key);
+            }
+        }
+        if keys.is_empty() {
+            self.databases.remove(&db);
+        }
+    }
+
+    /// A key was changed; `exists` tells whether it is there afterwards.
+    pub(crate) fn mark(&mut self, db: u16, key: &[u8], exists: bool) {
+        let Some(watchers) = self
+            .databases
+            .get_mut(&db)
+            .and_then(|keys| keys.get_mut(key))
+        else {
+            return;
+        };
+        for watcher in watchers {
+            if watcher.was_expired {
+                watcher.was_expired = false;
+                if !exists {
+                    continue;
+                }
+            }
+            watcher.flag.set_dirty();
+        }
+    }
+
+    /// All keys for which `touched` says yes are changed.
+    pub(crate) fn mark_where(&mut self, db: u16, mut touched: impl FnMut(&[u8]) -> bool) {
+        let Some(keys) = self.databases.get_mut(&db) else {
+            return;
+        };
+        for (key, watchers) in keys {
+            if touched(key) {
+                for watcher in watchers {
+                    if !std::mem::take(&mut watcher.was_expired) {
+                        watcher.flag.set_dirty();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the key had expired already when this flag watched it.
+    pub(crate) fn was_expired(&self, db: u16, key: &[u8], flag: &Arc<WatchFlag>) -> bool {
+        let watchers = self.databases.get(&db).and_then(|keys| keys.get(key));
+        watchers.is_some_and(|watchers| {
+            watchers
+                .iter()
+                .any(|watcher| Arc::ptr_eq(&watcher.flag, flag) && watcher.was_expired)
+        })
+    }
+}
