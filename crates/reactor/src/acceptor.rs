@@ -224,14 +224,12 @@ impl Thread {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                        self.complain(&format!("Error accepting a client connection: {error}"));
-                        return true;
-                    }
-                    // This one connection failed before we took it; the next may be well.
-                    _ => {}
-                },
+                Err(error) if is_starved(&error) => {
+                    self.complain(&format!("Error accepting a client connection: {error}"));
+                    return true;
+                }
+                // This one connection failed before we took it; the next may be well.
+                Err(_) => {}
             }
         }
         false
@@ -247,4 +245,12 @@ impl Thread {
             (self.options.log)(line);
         }
     }
+}
+
+/// The system has no descriptors or no memory for another socket.
+fn is_starved(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
 }

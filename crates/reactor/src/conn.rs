@@ -3,6 +3,8 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use crate::io::Io;
+
 /// Names one connection of one worker. Ids are never reused (a slot's generation grows by one with each tenant), so
 /// a stale id is harmless: every method of [`Io`](crate::Io) ignores it. Ids of different workers may be equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -126,11 +128,19 @@ impl Conn {
         self.pending.len() + self.inflight.len() - self.sent
     }
 
+    /// Remembers that there is much output. Called whenever the service may have looked and before bytes leave, so
+    /// that `drained` follows for certain once `out_len` was above the mark.
+    pub fn note_output(&mut self) {
+        if self.out_len() > Io::OUT_HIGH {
+            self.set(flag::ABOVE_HIGH);
+        }
+    }
+
     /// The driver should be receiving for it.
-    pub fn wants_input(&self, held_limit_bytes: usize) -> bool {
+    pub fn wants_input(&self) -> bool {
         self.is_live()
             && !self.has(flag::EOF)
-            && !(self.has(flag::PAUSED) && self.held.len() >= held_limit_bytes)
+            && !(self.has(flag::PAUSED) && self.held.len() >= Io::HELD_LIMIT_BYTES)
     }
 
     /// The descriptor's number, or -1 in a free slot.

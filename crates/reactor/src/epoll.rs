@@ -62,7 +62,7 @@ impl Epoll {
             return;
         }
         let mut wanted = 0;
-        if conn.wants_input(Io::HELD_LIMIT_BYTES) {
+        if conn.wants_input() {
             wanted |= flag::EPOLL_IN;
         }
         if conn.sent < conn.inflight.len() {
@@ -100,7 +100,7 @@ impl Epoll {
         let Some(conn) = io.table.live(id) else {
             return;
         };
-        if !conn.wants_input(Io::HELD_LIMIT_BYTES) {
+        if !conn.wants_input() {
             return;
         }
         let Some(fd) = conn.fd.as_ref() else { return };

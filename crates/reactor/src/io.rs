@@ -176,6 +176,9 @@ impl Io {
 
     /// Stops [`Service::received`] for this connection. What arrives meanwhile is kept, up to
     /// [`HELD_LIMIT_BYTES`](Self::HELD_LIMIT_BYTES); beyond that the driver stops receiving, and the peer notices.
+    ///
+    /// Meant for short times and for back-pressure: once the driver has stopped receiving, it notices only by a
+    /// failing send that the peer went away. For a client that blocks long, go on receiving and keep the bytes.
     pub fn pause(&mut self, conn: ConnId) {
         if let Some(found) = self.table.live(conn) {
             found.set(flag::PAUSED);
@@ -244,7 +247,8 @@ impl Io {
         self.live
     }
 
-    /// Memory held by this worker's buffers, in bytes: output, kept input, stock, and receive buffers.
+    /// Memory held by this worker's buffers, in bytes: output, kept input, stock, and receive buffers (io_uring: at
+    /// least 512 KiB, of which only the pages that were ever filled are resident).
     pub fn buffer_bytes(&self) -> usize {
         self.conn_buffer_bytes
             + self.stock.bytes()
@@ -374,9 +378,7 @@ impl Io {
     pub(crate) fn load_output(&mut self, slot: u32) -> bool {
         let conn = self.table.at(slot);
         debug_assert!(!conn.has(flag::SEND_ACTIVE));
-        if conn.out_len() > Self::OUT_HIGH {
-            conn.set(flag::ABOVE_HIGH);
-        }
+        conn.note_output();
         if conn.sent < conn.inflight.len() {
             return true;
         }
@@ -397,6 +399,8 @@ impl Io {
     pub(crate) fn took(&mut self, slot: u32, count: usize) {
         let deadline = self.now + Self::FLUSH_TIMEOUT;
         let conn = self.table.at(slot);
+        // The service may have seen this much in this very turn and count on `drained`.
+        conn.note_output();
         conn.sent = (conn.sent + count).min(conn.inflight.len());
         if conn.has(flag::FLUSHING) && conn.out_len() > 0 {
             let id = self.table.id(slot);

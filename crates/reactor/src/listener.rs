@@ -62,11 +62,11 @@ impl Listener {
         }
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;
-        let listener = Self::listen(socket, backlog, index, Place::Unix(path.to_owned()))?;
+        // Before it listens: nobody connects with other permissions.
         if let Some(mode) = mode {
             fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         }
-        Ok(listener)
+        Self::listen(socket, backlog, index, Place::Unix(path.to_owned()))
     }
 
     fn listen(socket: Socket, backlog: i32, index: u16, place: Place) -> io::Result<Self> {

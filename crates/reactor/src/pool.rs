@@ -91,7 +91,7 @@ impl<M: Send + 'static> Pool<M> {
         F: Fn(usize, Remote<M>) -> S + Send + Sync + 'static,
     {
         let workers = options.workers.max(1);
-        let (driver, reason) = choose(options.io)?;
+        let (driver, reason) = choose(options.io, uring::probe)?;
         let bells = (0..workers)
             .map(|_| Bell::new().map(Arc::new))
             .collect::<io::Result<Vec<_>>>()?;
@@ -187,11 +187,14 @@ impl<M: Send + 'static> Pool<M> {
 }
 
 /// Chooses the driver by trying it.
-fn choose(choice: IoChoice) -> io::Result<(Driver, String)> {
+fn choose(
+    choice: IoChoice,
+    probe: impl FnOnce() -> Result<(), String>,
+) -> io::Result<(Driver, String)> {
     if choice == IoChoice::Epoll {
         return Ok((Driver::Epoll, "epoll: chosen by configuration".to_owned()));
     }
-    match uring::probe() {
+    match probe() {
         Ok(()) if choice == IoChoice::Uring => Ok((
             Driver::Uring,
             "io_uring: chosen by configuration".to_owned(),
@@ -318,5 +321,29 @@ trait Place: Send + Sync {
 impl<M: Send + 'static> Place for Arc<[Mailbox<M>]> {
     fn place(&self, worker: usize, fd: OwnedFd, origin: Box<Origin>) {
         self[worker].put(Envelope::Connection(fd, origin));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_falls_back_only_where_it_may() {
+        let refused = || Err("io_uring_setup: Operation not permitted (os error 1)".to_owned());
+        let (driver, reason) = choose(IoChoice::Auto, refused).expect("falls back");
+        assert_eq!(driver, Driver::Epoll);
+        assert_eq!(
+            reason,
+            "epoll: io_uring_setup: Operation not permitted (os error 1)"
+        );
+        let error = choose(IoChoice::Uring, refused).expect_err("was demanded");
+        assert!(error.to_string().contains("not permitted"));
+        assert_eq!(
+            choose(IoChoice::Auto, || Ok(())).expect("works").0,
+            Driver::Uring
+        );
+        let asked = choose(IoChoice::Epoll, || unreachable!("epoll needs no probe"));
+        assert_eq!(asked.expect("works").0, Driver::Epoll);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
 
 /// Waits until one of the descriptors is readable, at most `timeout_ms` (-1: for ever). Puts the answer into the
 /// flags beside each descriptor.
-pub(crate) fn poll_readable(fds: &mut Vec<(RawFd, bool)>, timeout_ms: i32) -> io::Result<()> {
+pub(crate) fn poll_readable(fds: &mut [(RawFd, bool)], timeout_ms: i32) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> = fds
         .iter()
         .map(|&(fd, _)| libc::pollfd {

@@ -403,3 +403,35 @@ fn callbacks_may_close_anything() {
         stage.end();
     });
 }
+
+#[test]
+fn drained_follows_even_if_the_mark_was_passed_while_sending() {
+    both(|io| {
+        let stage = Stage::new(io, Habit::Report);
+        let (mut stream, id) = stage.connect_known();
+        // Fill the socket until a little is left that the kernel does not take.
+        let piece = 64 << 10;
+        let mut total = 0;
+        stage.until("the socket is full", |stage| {
+            let left = stage.ask(move |io| io.out_len(id));
+            if left == 0 {
+                stage.ask(move |io| io.out(id).resize(piece, b'a'));
+                total += piece;
+            }
+            left > 0
+        });
+        // Now pass the mark, which one part in flight and one part queued do only together.
+        let (before, after) = stage.ask(move |io| {
+            let before = io.out_len(id);
+            let length = io.out(id).len() + Io::OUT_HIGH - before + 1;
+            io.out(id).resize(length, b'b');
+            (before, io.out_len(id))
+        });
+        assert!(before <= piece && after == Io::OUT_HIGH + 1);
+        total += after - before;
+        let mut got = vec![0; total];
+        stream.read_exact(&mut got).expect("all comes");
+        assert!(matches!(stage.event(), Event::Drained(conn) if conn == id));
+        stage.end();
+    });
+}

@@ -46,7 +46,7 @@ fn idle_connections_hold_no_buffers() {
             stage.ask(|io| io.buffer_bytes()) < 3 << 20
         });
         let table_bytes = stage.ask(|io| io.table_bytes());
-        assert!(CONNECTION_BYTES < 300);
+        const { assert!(CONNECTION_BYTES < 300) };
         assert!(
             table_bytes / streams.len() < 300,
             "{table_bytes} bytes for {}",
@@ -371,6 +371,26 @@ fn the_driver_is_reported() {
         assert_eq!(driver, expected);
         assert!(reason.starts_with(driver.name()), "{reason}");
         assert_eq!(stage.ask(|io| io.driver()), expected);
+        stage.end();
+    });
+}
+
+#[test]
+fn a_service_that_never_rests_hears_of_everything() {
+    both(|io| {
+        let stage = Stage::new(io, Habit::EchoAndSpin);
+        let mut stream = stage.connect();
+        for _ in 0..100 {
+            assert_eq!(round_trip(&mut stream, b"ping"), b"ping");
+        }
+        let before = stage.ask(|io| {
+            io.set_timer(io.now() + Duration::from_millis(5), 1);
+            io.turns()
+        });
+        while !matches!(stage.event(), Event::Timer(1)) {}
+        assert!(stage.ask(|io| io.turns()) > before);
+        let mut second = stage.connect();
+        assert_eq!(round_trip(&mut second, b"ping"), b"ping");
         stage.end();
     });
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::bell::Bell;
 use crate::conn::{Conn, ConnId, flag};
@@ -89,8 +89,11 @@ struct Done {
 }
 
 pub(crate) struct Uring {
-    /// `None` only after `finish` gave it up. Dropped before the buffers.
+    /// Dropped before the buffers.
     ring: IoUring,
+    /// Where the kernel can, waiting for a peer is not accounted as waiting for a disk: an idle server looks idle.
+    wait_flags: EnterFlags,
+    /// `None` only after `finish` gave them up.
     buffers: Option<BufferRing>,
     bell: Arc<Bell>,
     batch: Vec<Done>,
@@ -102,8 +105,14 @@ impl Uring {
     pub fn new(bell: Arc<Bell>) -> io::Result<Self> {
         let ring = make_ring()?;
         let buffers = BufferRing::new(&ring)?;
+        let wait_flags = if ring.params().is_feature_no_iowait() {
+            EnterFlags::NO_IOWAIT
+        } else {
+            EnterFlags::empty()
+        };
         let mut this = Self {
             ring,
+            wait_flags,
             buffers: Some(buffers),
             bell,
             batch: Vec::with_capacity(BATCH),
@@ -180,7 +189,7 @@ impl Uring {
         if !conn.is_live() {
             return Ok(());
         }
-        let wanted = conn.wants_input(Io::HELD_LIMIT_BYTES);
+        let wanted = conn.wants_input();
         if wanted && !conn.has(flag::RECV_ARMED) {
             self.receive(io, slot)
         } else if !wanted && conn.has(flag::RECV_ARMED) && !conn.has(flag::RECV_CANCELLING) {
@@ -301,12 +310,18 @@ impl Uring {
                 drop(submissions);
                 self.ring.submit()
             }
-            Patience::Forever => self.ring.submit_and_wait(1),
+            Patience::Forever => {
+                let arguments = SubmitArgs::new();
+                self.ring
+                    .submitter()
+                    .submit_with_args_and_flags(1, &arguments, self.wait_flags)
+            }
             Patience::Until(at) => {
-                let left = at.saturating_duration_since(Instant::now());
-                let timeout = Timespec::from(left);
+                let timeout = Timespec::from(at.saturating_duration_since(Instant::now()));
                 let arguments = SubmitArgs::new().timespec(&timeout);
-                self.ring.submitter().submit_with_args(1, &arguments)
+                self.ring
+                    .submitter()
+                    .submit_with_args_and_flags(1, &arguments, self.wait_flags)
             }
         };
         match result {
@@ -324,6 +339,7 @@ impl Uring {
             if conn.fd.is_none() || !conn.is_live() {
                 continue;
             }
+            conn.note_output();
             if !conn.has(flag::SEND_ACTIVE) {
                 if direct {
                     io.send_direct(slot);

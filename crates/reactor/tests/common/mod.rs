@@ -34,6 +34,8 @@ pub enum Habit {
     Report,
     /// Sends them back, with back-pressure; closes after the end.
     Echo,
+    /// As `Echo`, and never lets the worker block.
+    EchoAndSpin,
     /// Reports them and pauses the connection each time.
     ReportAndPause,
 }
@@ -68,7 +70,7 @@ impl Service for Puppet {
     fn received(&mut self, io: &mut Io, conn: ConnId, bytes: &[u8]) {
         assert!(!io.is_paused(conn), "bytes for a paused connection");
         match self.habit {
-            Habit::Echo => {
+            Habit::Echo | Habit::EchoAndSpin => {
                 io.out(conn).extend_from_slice(bytes);
                 if io.out_len(conn) > Io::OUT_HIGH {
                     io.pause(conn);
@@ -110,7 +112,11 @@ impl Service for Puppet {
     }
 
     fn turn(&mut self, _: &mut Io) -> Next {
-        Next::Wait
+        if self.habit == Habit::EchoAndSpin {
+            Next::Again
+        } else {
+            Next::Wait
+        }
     }
 }
 
