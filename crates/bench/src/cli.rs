@@ -30,8 +30,9 @@ pub enum Command {
     List,
 }
 
-/// Options of `run`.
+/// Options of `run`; an option that is given again replaces the earlier one.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub struct RunArgs {
     /// Engine to measure: NAME on PATH, or LABEL=PATH[ ARGS]; may be repeated [default: all that are found]
     #[arg(long = "engine", value_parser = EngineSpec::parse)]
@@ -114,6 +115,7 @@ pub struct RunArgs {
 
 /// Options of `goals`.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub struct GoalArgs {
     /// Row to measure, by name; may be repeated [default: all]
     #[arg(long = "row")]

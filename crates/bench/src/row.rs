@@ -84,6 +84,8 @@ pub struct LoadResult {
     pub client_cpu_us_per_request: f64,
     /// How busy the busiest client thread was, 0 to 1.
     pub client_busy: f64,
+    /// The share of the whole machine that other processes used meanwhile, 0 to 1.
+    pub others_busy: f64,
     /// Which side could do no more.
     pub bound: Bound,
     /// The share of the rate that an open loop reached; absent in a closed loop.
@@ -142,6 +144,9 @@ impl LoadResult {
         let per_request = |ns: f64| ns / 1e3 / requests;
         let capacity = knobs.server_capacity(machine_cores) as f64;
         let server_busy = outcome.server_cpu.total_ns / 1e9 / (seconds * capacity);
+        let others_ns = outcome.machine_cpu_ns as f64
+            - outcome.server_cpu.total_ns
+            - outcome.client_cpu_ns as f64;
         let rate_reached = match knobs.pace {
             crate::load::Pace::Closed => None,
             crate::load::Pace::Open { rate_per_s } => Some(requests / seconds / rate_per_s),
@@ -161,6 +166,7 @@ impl LoadResult {
             server_busy,
             client_cpu_us_per_request: per_request(outcome.client_cpu_ns as f64),
             client_busy: outcome.client_busy,
+            others_busy: (others_ns / 1e9 / (seconds * machine_cores.max(1) as f64)).max(0.0),
             bound: Bound::judge(server_busy, outcome.client_busy, overlap(knobs)),
             rate_reached,
         }

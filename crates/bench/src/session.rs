@@ -8,7 +8,6 @@ use crate::load::keys::Rng;
 use crate::load::source::SweepAction;
 use crate::load::values::Values;
 use crate::load::{self, Clients, LoadOutcome, Pace};
-use crate::measure::cpu::process_cpu;
 use crate::measure::machine::Machine;
 use crate::measure::memory::{peak_resident_bytes, resident_bytes};
 use crate::row::{LoadResult, MemoryResult, Row, RowFile};
@@ -61,6 +60,8 @@ const SWEEP_PIPELINE: usize = 32;
 const SWEEP_BYTES: usize = 128 * 1024;
 /// Keys whose values are compared byte by byte after they were written.
 const SAMPLES: u64 = 500;
+/// Other processes may use this share of the machine before a note is made of it.
+const OTHERS_BUSY_MAX: f64 = 0.05;
 /// A hit rate may be off by this much where it is not expected to be whole.
 const HIT_RATE_SLACK: f64 = 0.005;
 /// More connections than this do not make writing the keys faster.
@@ -275,15 +276,16 @@ impl Live {
     /// # Errors
     /// A connection failed, or the result is void.
     pub fn measure(&self, knobs: &Knobs, machine_cores: usize) -> Result<LoadResult, BenchError> {
-        let pid = self.server.pid();
-        let outcome = load::run(
-            &self.clients(knobs)?,
-            &knobs.plan(),
-            || process_cpu(pid),
-            |before, after| after.since(before),
-        )?;
+        let outcome = load::run(&self.clients(knobs)?, &knobs.plan(), self.server.pid())?;
         judge(&outcome, knobs, &self.values)?;
-        Ok(LoadResult::of(&outcome, knobs, machine_cores))
+        let result = LoadResult::of(&outcome, knobs, machine_cores);
+        if result.others_busy > OTHERS_BUSY_MAX {
+            eprintln!(
+                "note: other processes used {:.0} % of this machine meanwhile; the figures suffer",
+                result.others_busy * 100.0
+            );
+        }
+        Ok(result)
     }
 
     fn clients(&self, knobs: &Knobs) -> Result<Clients, BenchError> {

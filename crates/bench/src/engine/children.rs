@@ -1,6 +1,7 @@
 //! The servers that are running now, so that an interrupt stops them and removes their folders.
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -10,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 static RUNNING: Mutex<Vec<(Pid, PathBuf)>> = Mutex::new(Vec::new());
 
 /// Time between asking a server to end and making it end.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(10);
 
 /// Starts a server by `spawn` and notes it. Nothing can come between the two: an interrupt waits for the lock or has it.
 ///
@@ -52,9 +54,9 @@ pub fn stop_on_signal() -> io::Result<()> {
                 for (pid, _) in running.iter() {
                     let _ = kill(*pid, Signal::SIGTERM);
                 }
-                thread::sleep(GRACE);
+                let end = Instant::now() + GRACE;
                 for (pid, dir) in running.iter() {
-                    let _ = kill(*pid, Signal::SIGKILL);
+                    end_by(*pid, end);
                     let _ = fs::remove_dir_all(dir);
                 }
                 eprintln!("interrupted; {} server(s) stopped", running.len());
@@ -62,4 +64,19 @@ pub fn stop_on_signal() -> io::Result<()> {
             }
         })?;
     Ok(())
+}
+
+/// Waits for a server that was asked to end, and makes it end when it is still there at `end`.
+fn end_by(pid: Pid, end: Instant) {
+    while matches!(
+        waitpid(pid, Some(WaitPidFlag::WNOHANG)),
+        Ok(WaitStatus::StillAlive)
+    ) {
+        if Instant::now() >= end {
+            let _ = kill(pid, Signal::SIGKILL);
+            let _ = waitpid(pid, None);
+            return;
+        }
+        thread::sleep(POLL);
+    }
 }

@@ -14,11 +14,12 @@ mod worker;
 
 use crate::affinity;
 use crate::error::BenchError;
-use crate::measure::cpu::CpuUsed;
+use crate::measure::cpu::{CpuUsed, ProcessCpu, machine_cpu_ns, process_cpu};
 use crate::measure::latency::{Histogram, histogram};
 use connection::Connection;
 use encode::{Encoder, Protocol};
 use keys::{Distribution, KeyPicker};
+use nix::unistd::Pid;
 use replies::Tally;
 use serde::Serialize;
 use source::{Mix, Source, SweepAction, split};
@@ -97,6 +98,8 @@ pub struct LoadOutcome {
     pub client_busy: f64,
     /// Processor time of the server in the measured part.
     pub server_cpu: CpuUsed,
+    /// Processor time of everything on this machine in the measured part.
+    pub machine_cpu_ns: u64,
     /// Keys read, with warm-up.
     pub reads: u64,
     /// Values found, with warm-up.
@@ -112,16 +115,11 @@ pub struct LoadOutcome {
 /// A server that completes nothing for this long is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(15);
 
-/// Puts `plan` on the server; `server_cpu` returns what the server has used since its argument.
+/// Puts `plan` on the server, whose process is `server`.
 ///
 /// # Errors
-/// A connection failed, the server stalled, or `server_cpu` failed.
-pub fn run<C>(
-    clients: &Clients,
-    plan: &LoadPlan,
-    sample: impl Fn() -> io::Result<C>,
-    since: impl Fn(&C, &C) -> CpuUsed,
-) -> Result<LoadOutcome, BenchError> {
+/// A connection failed, the server stalled, or its process cannot be watched.
+pub fn run(clients: &Clients, plan: &LoadPlan, server: Pid) -> Result<LoadOutcome, BenchError> {
     let mut seeds = keys::Rng::new(plan.seed);
     let sources = (0..clients.connections)
         .map(|_| Source::Mix {
@@ -139,20 +137,34 @@ pub fn run<C>(
     };
     let observe = |control: &Control| {
         rest(control, plan.warmup)?;
-        let before = (Instant::now(), control.completed(), sample()?);
+        let before = Sample::take(control, server)?;
         control.set_phase(Phase::Measure);
         rest(control, plan.measure)?;
-        let after = (Instant::now(), control.completed(), sample()?);
+        let after = Sample::take(control, server)?;
         control.set_phase(Phase::Drain);
-        Ok((
-            after.0 - before.0,
-            after.1 - before.1,
-            since(&before.2, &after.2),
-        ))
+        Ok((before, after))
     };
     let (seen, reports) = drive_threads(clients, threads, Phase::Warmup, sources, drive, observe)?;
-    let (wall, requests, server_cpu) = seen;
-    Ok(sum_up(reports, wall, requests, server_cpu))
+    Ok(sum_up(reports, &seen.0, &seen.1))
+}
+
+/// The counts at one end of the measured part.
+struct Sample {
+    at: Instant,
+    requests: u64,
+    server: ProcessCpu,
+    machine_ns: u64,
+}
+
+impl Sample {
+    fn take(control: &Control, server: Pid) -> io::Result<Self> {
+        Ok(Self {
+            machine_ns: machine_cpu_ns()?,
+            at: Instant::now(),
+            requests: control.completed(),
+            server: process_cpu(server)?,
+        })
+    }
 }
 
 /// Does `action` to each key of `range` once, by all connections together, and returns the requests made.
@@ -307,12 +319,7 @@ fn watch_for_stall(control: &Control, finished: impl Fn() -> bool) -> bool {
     false
 }
 
-fn sum_up(
-    reports: Vec<WorkerReport>,
-    wall: Duration,
-    requests: u64,
-    server_cpu: CpuUsed,
-) -> LoadOutcome {
+fn sum_up(reports: Vec<WorkerReport>, before: &Sample, after: &Sample) -> LoadOutcome {
     let mut tally = Tally::default();
     let mut latency_ns = histogram();
     let (mut reads, mut client_cpu_ns, mut client_busy) = (0, 0, 0f64);
@@ -326,12 +333,13 @@ fn sum_up(
         client_busy = client_busy.max(report.cpu_ns as f64 / report.wall_ns.max(1) as f64);
     }
     LoadOutcome {
-        requests,
-        wall,
+        requests: after.requests - before.requests,
+        wall: after.at - before.at,
         latency_ns,
         client_cpu_ns,
         client_busy,
-        server_cpu,
+        server_cpu: after.server.since(&before.server),
+        machine_cpu_ns: after.machine_ns.saturating_sub(before.machine_ns),
         reads,
         hits: tally.hits,
         value_bytes: tally.value_bytes,

@@ -48,6 +48,35 @@ pub fn process_cpu(pid: Pid) -> io::Result<ProcessCpu> {
     })
 }
 
+/// Processor time, in nanoseconds, that everything on this machine has used so far, in steps of 10 ms.
+///
+/// # Errors
+/// The kernel's record cannot be read.
+pub fn machine_cpu_ns() -> io::Result<u64> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    parse_machine_stat(&stat).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "expected the processors' ticks in /proc/stat",
+        )
+    })
+}
+
+/// The ticks of the first line: user, nice, system, (idle, waiting,) interrupts, soft interrupts, and stolen by the host.
+fn parse_machine_stat(stat: &str) -> Option<u64> {
+    /// The kernel shows these times in ticks of 1/100 s whatever its own clock is.
+    const TICK_NS: u64 = 10_000_000;
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line
+        .split_ascii_whitespace()
+        .map(|field| field.parse().ok())
+        .collect::<Option<_>>()?;
+    let busy = [0, 1, 2, 5, 6, 7]
+        .iter()
+        .filter_map(|place| ticks.get(*place));
+    Some(busy.sum::<u64>() * TICK_NS)
+}
+
 /// What the calling thread has used so far, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every thread may read its own clock")
@@ -94,6 +123,14 @@ mod tests {
         let line = "1 (a b) c) S 1 2 3 4 5 6 7 8 9 10 111 222 0 0 20";
         assert_eq!(parse_stat(line), Some((111, 222)));
         assert_eq!(parse_stat("1 (x) S 1"), None);
+    }
+
+    #[test]
+    fn idle_time_of_the_machine_is_left_out() {
+        let stat = "cpu  1 2 4 1000 1000 8 16 32 64 128\ncpu0 9 9\n";
+        assert_eq!(parse_machine_stat(stat), Some(63 * 10_000_000));
+        assert_eq!(parse_machine_stat("intr 1"), None);
+        assert!(machine_cpu_ns().unwrap() > 0);
     }
 
     #[test]
