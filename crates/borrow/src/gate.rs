@@ -16,6 +16,9 @@ use crate::{
     word::{LockWord, Parked, Take},
 };
 
+/// How long the world waits for a borrow whose holder has left the gate already: it can only be about to give back.
+const STRAY_US: u64 = 20_000;
+
 /// A party's "inside", alone in its cache lines: it is written for each batch.
 #[repr(align(128))]
 struct Presence(AtomicBool);
@@ -106,16 +109,17 @@ impl<'s, T, H> Gate<'s, T, H> {
     ///
     /// # Panics
     /// As [`Shards::borrow_blocking`].
-    pub fn enter_and_borrow_blocking(
-        self,
-        set: &ShardSet,
-        party: Party,
-    ) -> (Borrow<'s, T, H>, Inside<'s>) {
+    pub fn enter_and_borrow_blocking(self, set: &ShardSet, party: Party) -> Visit<'s, T, H> {
         let mut who = Attempt::new();
         loop {
             let inside = self.enter_blocking(party);
             match self.shards.try_borrow_for(set, &mut who, true) {
-                Outcome::Borrowed(borrow) => return (borrow, inside),
+                Outcome::Borrowed(borrow) => {
+                    return Visit {
+                        borrow,
+                        _inside: inside,
+                    };
+                }
                 Outcome::Busy(id) => {
                     drop(inside);
                     self.shards.sleep_until_given_back(id, party);
@@ -192,6 +196,28 @@ impl Drop for Inside<'_> {
     }
 }
 
+/// A helper's stay inside together with its borrow: gives back first, then leaves. Used as the [`Borrow`] that it is.
+#[must_use = "the shards are given back when this is dropped"]
+pub struct Visit<'s, T, H = ()> {
+    // Fields are dropped in this order.
+    borrow: Borrow<'s, T, H>,
+    _inside: Inside<'s>,
+}
+
+impl<'s, T, H> std::ops::Deref for Visit<'s, T, H> {
+    type Target = Borrow<'s, T, H>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.borrow
+    }
+}
+
+impl<T, H> std::ops::DerefMut for Visit<'_, T, H> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.borrow
+    }
+}
+
 /// The world standing still: all shards, for the one who closed the gate. A shard is locked when it is first touched (a borrow that
 /// was kept beyond its stay inside is thereby found, not overlooked), so an act that touches few shards costs little.
 pub struct World<'s, T, H = ()> {
@@ -212,7 +238,7 @@ impl<'s, T, H> World<'s, T, H> {
     /// The content of a shard.
     ///
     /// # Panics
-    /// If there is no such shard, or somebody kept a borrow of it after leaving the gate: a fault of the program, and to go on would
+    /// If there is no such shard, or somebody keeps a borrow of it long after leaving the gate: a fault of the program, and to go on would
     /// break the promise that the world stands still.
     pub fn shard(&mut self, id: ShardId) -> &mut T {
         self.take(id);
@@ -256,10 +282,12 @@ impl<'s, T, H> World<'s, T, H> {
             over_marks: true,
             ..Pass::PLAIN
         };
-        let take = self.borrow.add(id, pass);
-        assert!(
-            take == Take::Taken,
-            "shard {id} is borrowed while the gate is closed"
-        );
+        let mut patience = Patience::new(STRAY_US);
+        while self.borrow.add(id, pass) != Take::Taken {
+            assert!(
+                patience.more(),
+                "shard {id} is borrowed while the gate is closed"
+            );
+        }
     }
 }

@@ -61,7 +61,7 @@ mod word;
 
 pub use cell::Borrow;
 pub use claim::{Attempt, CLAIM_US, FAILURES_MAX};
-pub use gate::{Closed, Gate, Inside, World};
+pub use gate::{Closed, Gate, Inside, Visit, World};
 pub use script::{ScriptLock, ScriptToken};
 pub use seat::{Party, Wake};
 pub use set::{ShardId, ShardSet};

@@ -83,7 +83,8 @@ impl Drop for ScriptToken<'_> {
 
 impl<T, H> Borrow<'_, T, H> {
     /// Borrows one more shard, out of order if need be, and waits for it: spins, then sleeps on the seat of the token's party.
-    /// Newcomers to that shard are refused meanwhile, and whoever spins with it in hand gives it back.
+    /// Newcomers to that shard are refused meanwhile, and whoever spins with it in hand gives it back. Its holder must not depend on
+    /// this thread to finish.
     ///
     /// # Panics
     /// If the token belongs to other shards, or there is no such shard.

@@ -60,6 +60,9 @@ pub(crate) fn give_way() {
     loom::thread::yield_now();
 }
 
+/// Rounds of pure spinning before a spin offers its processor to others in each round: some 6 µs.
+const SPIN_ROUNDS: u32 = 256;
+
 /// A bounded spin: `more()` says whether to look once more. Starts its clock at the first failure, so an uncontended path never
 /// reads it.
 pub(crate) struct Patience {
@@ -95,7 +98,12 @@ impl Patience {
         if self.rounds.is_multiple_of(8) && now_us() >= until_us {
             return false;
         }
-        pause();
+        // A holder may have lost its processor to this very spin, when there are more threads than cores.
+        if self.rounds > SPIN_ROUNDS {
+            give_way();
+        } else {
+            pause();
+        }
         true
     }
 }

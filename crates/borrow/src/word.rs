@@ -152,7 +152,7 @@ impl LockWord {
                 seen,
                 seen | bit,
                 Ordering::Release,
-                Ordering::Relaxed,
+                Ordering::Acquire,
             ) {
                 Ok(_) => return Parked::Registered,
                 Err(now) => seen = now,

@@ -103,7 +103,7 @@ fn nothing_is_lost_or_seen_half_done() {
             let all = ShardSet::all(shards.len());
             while Instant::now() < end {
                 let me = Party::new(WORKERS);
-                let (mut borrow, _inside) = shards.gate().enter_and_borrow_blocking(&all, me);
+                let mut borrow = shards.gate().enter_and_borrow_blocking(&all, me);
                 assert_eq!(borrow.iter_mut().map(|(_, sum)| *sum).sum::<i64>(), total);
                 audits.fetch_add(1, Ordering::Relaxed);
             }
@@ -268,8 +268,8 @@ fn sets_agree_with_a_sorted_vector() {
         );
         assert_eq!(set.len(), sorted.len());
         assert!((0..20).all(|id| set.contains(id) == sorted.contains(&id)));
-        assert_eq!(set.insert(21), true);
-        assert_eq!(set.insert(21), false);
+        assert!(set.insert(21));
+        assert!(!set.insert(21));
         assert_eq!(set.as_slice().last(), Some(&21));
         assert_eq!(set.clone(), set);
     }

@@ -42,6 +42,11 @@ fn newcomers_step_back_until_the_claimant_is_served() {
             panic!("nobody else may take its shards");
         };
         assert!(!who.is_claimant());
+        // The claim ended with it: the next may claim at once.
+        let mut next = Attempt::new();
+        fail(&model, &set, &mut next, FAILURES_MAX);
+        assert!(next.is_claimant());
+        model.shards.abandon(&mut next);
         drop(borrow);
         assert!(model.shards.try_one(0).is_some());
         assert!(model.shards.try_one(1).is_some());

@@ -66,11 +66,8 @@ fn helpers_sleep_outside() {
             let model = model.clone();
             jobs.push(Box::new(move || {
                 let gate = model.shards.gate();
-                let (mut borrow, inside) =
-                    gate.enter_and_borrow_blocking(&ShardSet::one(0), Party::new(party));
-                Model::count(&mut borrow);
-                drop(borrow);
-                drop(inside);
+                let set = ShardSet::one(0);
+                Model::count(&mut gate.enter_and_borrow_blocking(&set, Party::new(party)));
             }));
         }
         let closer = model.clone();
@@ -83,6 +80,31 @@ fn helpers_sleep_outside() {
         run(jobs);
         assert_eq!(model.total() % 10, 2);
     });
+}
+
+/// While a helper waits for a shard that another keeps for long, the gate closes and opens.
+#[test]
+fn the_gate_closes_beside_a_waiting_helper() {
+    let model = || {
+        let model = Model::new(2, 2);
+        let keeper = model.shards.try_one(0).expect("free");
+        let helper = {
+            let model = model.clone();
+            shuttle::thread::spawn(move || {
+                let set = ShardSet::all(2);
+                let gate = model.shards.gate();
+                Model::count(&mut gate.enter_and_borrow_blocking(&set, Party::new(1)));
+            })
+        };
+        let gate = model.shards.gate();
+        let achieved = (0..300)
+            .filter_map(|_| gate.close(Party::new(0), 100, |world| *world.shard(1) += 1))
+            .count();
+        assert!(achieved > 100, "closed {achieved} times of 300");
+        drop(keeper);
+        helper.join().expect("the helper is served");
+    };
+    shuttle::check_random(model, 300);
 }
 
 #[test]
