@@ -1,11 +1,12 @@
 //! What a handler sees: the borrowed keys, the reply, the effects, the time. No socket, no thread, no lock.
 
+use crate::Error;
 use crate::effects::Effects;
 use crate::rng::Rng;
-use crate::Error;
 use pantala_config::Settings;
 use pantala_protocol::{Args, Reply};
-use pantala_store::{Db, Key, KeyHash, ShardDb, ShardId, Space, Store};
+use pantala_store::borrow::{Party, ShardId, ShardSet};
+use pantala_store::{Db, Key, KeyHash, ShardDb, Space, Store};
 
 /// One key of the command: where it stands among the arguments, and its hash.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +42,13 @@ pub struct Ctx<'c, 's> {
 impl<'s> Ctx<'_, 's> {
     /// The selected database, over the borrowed shards.
     #[inline]
-    pub fn db(&mut self) -> Db<'_> {
+    pub fn db(&mut self) -> Db<'_, 's> {
         self.space.db(self.db_index, self.now_ms)
     }
 
     /// Another database over the same shards (a key has the same shard in each).
     #[inline]
-    pub fn db_at(&mut self, index: u16) -> Db<'_> {
+    pub fn db_at(&mut self, index: u16) -> Db<'_, 's> {
         self.space.db(index, self.now_ms)
     }
 
@@ -55,7 +56,10 @@ impl<'s> Ctx<'_, 's> {
     #[inline]
     pub fn key<'a>(&self, args: Args<'a>, nth: usize) -> Key<'a> {
         let at = &self.keys[nth];
-        Key { bytes: args.arg(at.arg as usize), hash: at.hash }
+        Key {
+            bytes: args.arg(at.arg as usize),
+            hash: at.hash,
+        }
     }
 }
 
@@ -65,7 +69,7 @@ pub enum Reach<'c, 's> {
     /// shard; a worker does not.
     Each {
         /// Party that waits, on helper threads; `None` on workers.
-        party: Option<usize>,
+        party: Option<Party>,
     },
     /// All are held already (inside a transaction).
     Held(&'c mut Space<'s>),
@@ -93,12 +97,16 @@ pub struct Walk<'c, 's> {
 
 impl Walk<'_, '_> {
     /// Runs `f` on the selected database's part in `shard`. `Err(Busy)` when a worker would have to wait: nothing was done.
-    pub fn shard<R>(&mut self, shard: ShardId, f: impl FnOnce(&mut ShardDb<'_>) -> R) -> Result<R, Error> {
+    pub fn shard<R>(
+        &mut self,
+        shard: ShardId,
+        f: impl FnOnce(&mut ShardDb<'_>) -> R,
+    ) -> Result<R, Error> {
         let (db, now_ms) = (self.db_index, self.now_ms);
         match &mut self.reach {
             Reach::Held(space) => Ok(f(&mut space.shard_db(shard, db, now_ms))),
             Reach::Each { party: Some(party) } => {
-                let mut space = self.store.borrow_one_blocking(shard, *party);
+                let mut space = self.store.borrow_blocking(&ShardSet::one(shard), *party);
                 Ok(f(&mut space.shard_db(shard, db, now_ms)))
             }
             Reach::Each { party: None } => match self.store.try_borrow_one(shard) {

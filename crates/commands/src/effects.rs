@@ -115,14 +115,24 @@ impl Effects {
     pub fn modified_in(&mut self, db: u16, key: &[u8], class: EventClass, event: &'static str) {
         self.changes += 1;
         if self.listening.contains(Listening::KEYS) {
-            self.modified.push(Modified { db, key: key.into(), class, event });
+            self.modified.push(Modified {
+                db,
+                key: key.into(),
+                class,
+                event,
+            });
         }
     }
 
     /// An event without a modification (for example `keymiss`, or `expire` after `set` in one command).
     pub fn event(&mut self, key: &[u8], class: EventClass, event: &'static str) {
         if self.listening.contains(Listening::KEYS) {
-            self.modified.push(Modified { db: self.db, key: key.into(), class, event });
+            self.modified.push(Modified {
+                db: self.db,
+                key: key.into(),
+                class,
+                event,
+            });
         }
     }
 

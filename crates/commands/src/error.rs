@@ -44,7 +44,9 @@ impl Error {
     }
     /// `ERR wrong number of arguments for 'get' command`.
     pub fn wrong_arity(command: &str) -> Self {
-        Self::owned(format!("ERR wrong number of arguments for '{command}' command"))
+        Self::owned(format!(
+            "ERR wrong number of arguments for '{command}' command"
+        ))
     }
 
     /// The text after the `-` of the reply.

@@ -36,7 +36,9 @@ fn by_rule(rule: &KeySpec, args: Args<'_>, out: &mut Vec<u32>) {
                     None => return,
                 }
             } else {
-                begin + (argc.saturating_sub(begin) / usize::from(limit) + 1).saturating_sub(usize::from(last.unsigned_abs()) + 1)
+                begin
+                    + (argc.saturating_sub(begin) / usize::from(limit) + 1)
+                        .saturating_sub(usize::from(last.unsigned_abs()) + 1)
             };
             let mut at = begin;
             while at <= last && at < argc {
@@ -44,12 +46,24 @@ fn by_rule(rule: &KeySpec, args: Args<'_>, out: &mut Vec<u32>) {
                 at += step;
             }
         }
-        Find::KeyNum { count_at, first, step } => {
-            let Some(count) = args.get(begin + usize::from(count_at)).and_then(pantala_protocol::numbers::parse_i64) else { return };
+        Find::KeyNum {
+            count_at,
+            first,
+            step,
+        } => {
+            let Some(count) = args
+                .get(begin + usize::from(count_at))
+                .and_then(pantala_protocol::numbers::parse_i64)
+            else {
+                return;
+            };
             let step = usize::from(step.max(1));
             let first = begin + usize::from(first);
             // A count that does not fit the arguments is the handler's to refuse.
-            if count <= 0 || (count as u64 - 1).saturating_mul(step as u64) >= argc.saturating_sub(first) as u64 {
+            if count <= 0
+                || (count as u64 - 1).saturating_mul(step as u64)
+                    >= argc.saturating_sub(first) as u64
+            {
                 return;
             }
             out.extend((0..count as usize).map(|n| (first + n * step) as u32));
@@ -59,12 +73,17 @@ fn by_rule(rule: &KeySpec, args: Args<'_>, out: &mut Vec<u32>) {
 }
 
 fn after_keyword(args: Args<'_>, word: &str, from: i16) -> Option<usize> {
-    let matches = |at: usize| args.get(at).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));
+    let matches = |at: usize| {
+        args.get(at)
+            .is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    };
     let argc = args.len();
     let found = if from >= 0 {
         (usize::from(from.unsigned_abs())..argc).find(|&at| matches(at))
     } else {
-        (1..=argc.checked_sub(usize::from(from.unsigned_abs()))?).rev().find(|&at| matches(at))
+        (1..=argc.checked_sub(usize::from(from.unsigned_abs()))?)
+            .rev()
+            .find(|&at| matches(at))
     };
     found.map(|at| at + 1)
 }

@@ -17,7 +17,9 @@ pub use context::{Ctx, KeyAt, Walk};
 pub use effects::{Effects, EventClass, Listening};
 pub use error::Error;
 pub use rng::Rng;
-pub use spec::{Acl, Begin, Command, Find, Flags, Group, Handler, KeyFlags, KeySpec, Run, Spec, WalkHandler};
+pub use spec::{
+    Acl, Begin, Command, Find, Flags, Group, Handler, KeyFlags, KeySpec, Run, Spec, WalkHandler,
+};
 
 /// What a handler gives back: the reply is written and effects are recorded, or nothing was changed and the error is the reply.
 pub type Done = Result<(), Error>;

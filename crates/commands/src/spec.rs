@@ -2,8 +2,8 @@
 //!
 //! The shape follows Redis's own command tables, so that `COMMAND INFO` and `COMMAND DOCS` can answer as Redis does.
 
-use crate::context::{Ctx, Walk};
 use crate::Done;
+use crate::context::{Ctx, Walk};
 use bitflags::bitflags;
 use pantala_protocol::Args;
 
@@ -170,15 +170,39 @@ pub struct KeySpec {
 impl KeySpec {
     /// One key at argument `at`.
     pub const fn one(at: u16, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(at), find: Find::Range { last: 0, step: 1, limit: 0 } }
+        Self {
+            flags,
+            begin: Begin::Index(at),
+            find: Find::Range {
+                last: 0,
+                step: 1,
+                limit: 0,
+            },
+        }
     }
     /// Keys from argument `at` to the last, each `step`.
     pub const fn all_from(at: u16, step: u16, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(at), find: Find::Range { last: -1, step, limit: 0 } }
+        Self {
+            flags,
+            begin: Begin::Index(at),
+            find: Find::Range {
+                last: -1,
+                step,
+                limit: 0,
+            },
+        }
     }
     /// A count at argument `at`, keys right after it, each `step`.
     pub const fn counted(at: u16, step: u16, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(at), find: Find::KeyNum { count_at: 0, first: 1, step } }
+        Self {
+            flags,
+            begin: Begin::Index(at),
+            find: Find::KeyNum {
+                count_at: 0,
+                first: 1,
+                step,
+            },
+        }
     }
 }
 
@@ -253,7 +277,11 @@ impl Spec {
 
     /// Whether a request with `argc` arguments (the command included) satisfies the arity.
     pub const fn arity_fits(&self, argc: usize) -> bool {
-        if self.arity >= 0 { argc == self.arity as usize } else { argc >= self.arity.unsigned_abs() as usize }
+        if self.arity >= 0 {
+            argc == self.arity as usize
+        } else {
+            argc >= self.arity.unsigned_abs() as usize
+        }
     }
 }
 
@@ -292,14 +320,33 @@ pub struct Command {
 impl Command {
     /// A command that borrows the shards of its keys.
     pub const fn keyed(spec: Spec, run: Handler) -> Self {
-        Self { spec, run: Run::Keys(run), cost_us: None, subcommands: &[] }
+        Self {
+            spec,
+            run: Run::Keys(run),
+            cost_us: None,
+            subcommands: &[],
+        }
     }
     /// The same with an estimate of its run time.
-    pub const fn costly(spec: Spec, run: Handler, cost_us: fn(&mut Ctx<'_, '_>, Args<'_>) -> u64) -> Self {
-        Self { spec, run: Run::Keys(run), cost_us: Some(cost_us), subcommands: &[] }
+    pub const fn costly(
+        spec: Spec,
+        run: Handler,
+        cost_us: fn(&mut Ctx<'_, '_>, Args<'_>) -> u64,
+    ) -> Self {
+        Self {
+            spec,
+            run: Run::Keys(run),
+            cost_us: Some(cost_us),
+            subcommands: &[],
+        }
     }
     /// A container of subcommands.
     pub const fn container(spec: Spec, subcommands: &'static [Command]) -> Self {
-        Self { spec, run: Run::Container, cost_us: None, subcommands }
+        Self {
+            spec,
+            run: Run::Container,
+            cost_us: None,
+            subcommands,
+        }
     }
 }
