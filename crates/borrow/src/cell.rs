@@ -46,6 +46,11 @@ impl<T, H> Slot<T, H> {
         self.word.is_held()
     }
 
+    #[cfg(all(test, not(feature = "loom-model")))]
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.word.is_untouched()
+    }
+
     pub(crate) fn park(&self, party: usize, kept: impl Fn(u8) -> bool) -> Parked {
         self.word.park(party, kept)
     }

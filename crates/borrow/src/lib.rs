@@ -29,7 +29,8 @@
 //! 4. **No starvation.** Woken parties compete with newcomers (handing over in line order would make each shard as slow as a thread
 //!    switch). A command that lost [`FAILURES_MAX`] times may become the claimant (`claim.rs`): newcomers step back from its shards
 //!    for at most a millisecond, in which those who hold one finish. A claim that runs out behind a long holder starts anew after
-//!    further failures, so others get their turn between.
+//!    further failures, so others get their turn between. Among several that may claim, chance decides who is next; each claim serves
+//!    one of them.
 //! 5. **The gate opens.** It is closed for at most the closer's limit plus its act, also when the act panics (`gate.rs`).
 //! 6. **Give-back on unwind.** A panic of a handler gives its shards back; whether the process goes on is for the process to decide.
 //!

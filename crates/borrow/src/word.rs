@@ -196,6 +196,12 @@ impl LockWord {
         }
     }
 
+    /// Whether nobody holds, waits for, or keeps it.
+    #[cfg(all(test, not(feature = "loom-model")))]
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+
     /// Whether somebody holds it at this moment.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {

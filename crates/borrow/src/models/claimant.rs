@@ -6,7 +6,10 @@ use std::sync::{
 };
 
 use super::{Model, check, check_alone, run};
-use crate::{Attempt, CLAIM_US, FAILURES_MAX, Outcome, Parked, Party, ShardSet, sync::now_us};
+use crate::{
+    Attempt, CLAIM_US, FAILURES_MAX, Outcome, Parked, Party, ShardSet, sync::now_us,
+    word::TAG_SCRIPT,
+};
 
 fn fail(model: &Model, set: &ShardSet, who: &mut Attempt, times: u32) {
     for _ in 0..times {
@@ -48,8 +51,43 @@ fn newcomers_step_back_until_the_claimant_is_served() {
         assert!(next.is_claimant());
         model.shards.abandon(&mut next);
         drop(borrow);
+        drop(model.borrow(&set, Party::new(2)));
+        assert!(model.shards.slot(0).is_untouched() && model.shards.slot(1).is_untouched());
         assert!(model.shards.try_one(0).is_some());
         assert!(model.shards.try_one(1).is_some());
+    });
+}
+
+#[test]
+fn no_mark_is_left_behind() {
+    check_alone(|| {
+        let model = Model::new(2, 2);
+        let holder = model.shards.try_one(0).expect("free");
+        let mut who = Attempt::new();
+        fail(&model, &ShardSet::all(2), &mut who, FAILURES_MAX);
+        drop(holder);
+        assert!(!model.shards.slot(1).is_untouched());
+        drop(model.shards.try_borrow(&ShardSet::all(2), &mut who));
+        assert!(model.shards.slot(0).is_untouched() && model.shards.slot(1).is_untouched());
+    });
+}
+
+/// The script holds shards while it waits, so a claimant leaves it the shard that it waits for.
+#[test]
+fn a_claimant_does_not_mark_over_the_script() {
+    check_alone(|| {
+        let model = Model::new(2, 2);
+        let holder = model.shards.try_one(0).expect("free");
+        let want = model.shards.core().claims.want_for_script(0);
+        model.shards.slot(0).mark(TAG_SCRIPT, |_| true);
+        let mut who = Attempt::new();
+        fail(&model, &ShardSet::all(2), &mut who, FAILURES_MAX);
+        assert!(who.is_claimant());
+        drop(holder);
+        fail(&model, &ShardSet::all(2), &mut who, 1);
+        drop(want);
+        let served = model.shards.try_borrow(&ShardSet::all(2), &mut who);
+        assert!(served.borrowed().is_some());
     });
 }
 
