@@ -117,7 +117,7 @@ impl<'s, T, H> Gate<'s, T, H> {
                 Outcome::Borrowed(borrow) => {
                     return Visit {
                         borrow,
-                        _inside: inside,
+                        inside,
                     };
                 }
                 Outcome::Busy(id) => {
@@ -201,7 +201,14 @@ impl Drop for Inside<'_> {
 pub struct Visit<'s, T, H = ()> {
     // Fields are dropped in this order.
     borrow: Borrow<'s, T, H>,
-    _inside: Inside<'s>,
+    inside: Inside<'s>,
+}
+
+impl<'s, T, H> Visit<'s, T, H> {
+    /// The borrow and the stay apart, for whoever wraps the borrow. The borrow must be dropped first.
+    pub fn into_parts(self) -> (Borrow<'s, T, H>, Inside<'s>) {
+        (self.borrow, self.inside)
+    }
 }
 
 impl<'s, T, H> std::ops::Deref for Visit<'s, T, H> {

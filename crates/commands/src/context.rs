@@ -106,7 +106,13 @@ impl Walk<'_, '_> {
         match &mut self.reach {
             Reach::Held(space) => Ok(f(&mut space.shard_db(shard, db, now_ms))),
             Reach::Each { party: Some(party) } => {
-                let mut space = self.store.borrow_blocking(&ShardSet::one(shard), *party);
+                // Each shard within the gate for itself, so that a long walk does not keep the gate from closing.
+                let (borrow, _inside) = self
+                    .store
+                    .gate()
+                    .enter_and_borrow_blocking(&ShardSet::one(shard), *party)
+                    .into_parts();
+                let mut space = self.store.space(borrow);
                 Ok(f(&mut space.shard_db(shard, db, now_ms)))
             }
             Reach::Each { party: None } => match self.store.try_borrow_one(shard) {

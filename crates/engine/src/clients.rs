@@ -5,7 +5,9 @@
 
 use pantala_reactor::ConnId;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What others may see of a client.
@@ -131,16 +133,28 @@ impl Clients {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
-            names: Mutex::new(Names { user: "default".to_owned(), ..Names::default() }),
+            names: Mutex::new(Names {
+                user: "default".to_owned(),
+                ..Names::default()
+            }),
         });
         self.count.fetch_add(1, Relaxed);
-        self.cards.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(&card));
+        self.cards
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, Arc::clone(&card));
         card
     }
 
     /// Forgets a client whose connection is gone.
     pub fn remove(&self, card: &Card) {
-        if self.cards.lock().unwrap_or_else(PoisonError::into_inner).remove(&card.id).is_some() {
+        if self
+            .cards
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&card.id)
+            .is_some()
+        {
             self.count.fetch_sub(1, Relaxed);
         }
         self.set_monitor(card, false);
@@ -169,11 +183,20 @@ impl Clients {
 
     /// A client by id.
     pub fn get(&self, id: u64) -> Option<Arc<Card>> {
-        self.cards.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.cards
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned()
     }
 
     /// All clients in the order of their ids.
     pub fn all(&self) -> Vec<Arc<Card>> {
-        self.cards.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.cards
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
     }
 }

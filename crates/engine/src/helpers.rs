@@ -6,6 +6,7 @@
 use crate::invoke::{self, Caller, Scratch};
 use crate::registry::{CommandId, Runner};
 use crate::shared::{Mail, Shared};
+use pantala_borrow::Party;
 use pantala_commands::KeyAt;
 use pantala_protocol::{OwnedArgs, Proto};
 use pantala_reactor::ConnId;
@@ -51,7 +52,11 @@ pub struct Helpers {
 impl Helpers {
     /// A queue for so many threads, which [`start`](Self::start) makes.
     pub fn new(threads: usize) -> Self {
-        Self { line: Mutex::default(), arrived: Condvar::new(), threads }
+        Self {
+            line: Mutex::default(),
+            arrived: Condvar::new(),
+            threads,
+        }
     }
 
     /// Number of threads.
@@ -64,20 +69,29 @@ impl Helpers {
         (0..shared.helpers.threads)
             .map(|index| {
                 let shared = Arc::clone(shared);
-                std::thread::Builder::new().name(format!("helper-{index}")).spawn(move || run(&shared, shared.facts.workers + index))
+                std::thread::Builder::new()
+                    .name(format!("helper-{index}"))
+                    .spawn(move || run(&shared, shared.facts.workers + index))
             })
             .collect()
     }
 
     /// Hands a command over.
     pub fn submit(&self, job: Job) {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).jobs.push_back(job);
+        self.line
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .jobs
+            .push_back(job);
         self.arrived.notify_one();
     }
 
     /// Lets the threads end after the command at hand.
     pub fn close(&self) {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.line
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
         self.arrived.notify_all();
     }
 
@@ -90,16 +104,26 @@ impl Helpers {
             if let Some(job) = line.jobs.pop_front() {
                 return Some(job);
             }
-            line = self.arrived.wait(line).unwrap_or_else(PoisonError::into_inner);
+            line = self
+                .arrived
+                .wait(line)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 fn run(shared: &Arc<Shared>, party: usize) {
-    let mut scratch = Scratch::new(shared.facts.seed ^ (party as u64).wrapping_mul(0xd6e8_feb8_6659_fd93));
+    let mut scratch =
+        Scratch::new(shared.facts.seed ^ (party as u64).wrapping_mul(0xd6e8_feb8_6659_fd93));
     while let Some(job) = shared.helpers.next() {
         let reply = execute(shared, party, &mut scratch, &job);
-        shared.send(job.worker, Mail::Helped { conn: job.conn, reply });
+        shared.send(
+            job.worker,
+            Mail::Helped {
+                conn: job.conn,
+                reply,
+            },
+        );
     }
 }
 
@@ -110,25 +134,36 @@ fn execute(shared: &Shared, party: usize, scratch: &mut Scratch, job: &Job) -> V
     let mut reply = Vec::new();
     let started = Instant::now();
     let now_ms = crate::worker::clock::unix_ms();
-    let caller = Caller { db: job.db, proto: job.proto, now_ms, party, settings: &settings };
-    let inside = shared.store.gate().enter_blocking(party);
+    let caller = Caller {
+        db: job.db,
+        proto: job.proto,
+        now_ms,
+        party,
+        settings: &settings,
+    };
     let called = if let Runner::Walk(_) = entry.runner {
         invoke::walk(shared, caller, scratch, entry, args, &mut reply, true)
     } else {
         let mut set = std::mem::take(&mut scratch.set);
         set.clear();
         if matches!(entry.runner, Runner::All(_)) {
-            set.push_all(shared.store.shards());
+            (0..shared.store.shards() as u16).for_each(|shard| set.push(shard));
         }
         for key in &job.keys {
             set.push(shared.store.shard_of(key.hash));
         }
         set.seal();
-        let mut space = shared.store.borrow_blocking(&set, party);
+        let (borrow, _inside) = shared
+            .store
+            .gate()
+            .enter_and_borrow_blocking(&set, Party::new(party))
+            .into_parts();
         scratch.set = set;
-        invoke::call(shared, caller, scratch, &mut space, entry, args, &job.keys, &mut reply, false)
+        let mut space = shared.store.space(borrow);
+        invoke::call(
+            shared, caller, scratch, &mut space, entry, args, &job.keys, &mut reply, false,
+        )
     };
-    drop(inside);
     let nanos = started.elapsed().as_nanos() as u64;
     let stats = shared.stats.party(party).command(entry.id);
     stats.executed(1, nanos);
@@ -136,7 +171,11 @@ fn execute(shared: &Shared, party: usize, scratch: &mut Scratch, job: &Job) -> V
         crate::stats::add(&stats.failed, 1);
     }
     job.client.commands.fetch_add(1, Relaxed);
-    shared.slowlog.note(&settings, &job.client, entry, args, now_ms, nanos / 1_000);
-    shared.latency.note(&settings, "command", now_ms, nanos / 1_000_000);
+    shared
+        .slowlog
+        .note(&settings, &job.client, entry, args, now_ms, nanos / 1_000);
+    shared
+        .latency
+        .note(&settings, "command", now_ms, nanos / 1_000_000);
     reply
 }

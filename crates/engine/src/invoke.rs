@@ -2,8 +2,8 @@
 
 use crate::registry::{Entry, Runner};
 use crate::shared::Shared;
-use crate::stats::{self, PartyStats};
-use pantala_borrow::ShardSet;
+use crate::stats;
+use pantala_borrow::{Party, ShardSet};
 use pantala_commands::context::Reach;
 use pantala_commands::{Ctx, Effects, Error, KeyAt, Listening, Rng, Walk};
 use pantala_config::Settings;
@@ -45,15 +45,30 @@ pub struct Scratch {
 impl Scratch {
     /// Fresh buffers; `seed` differs from thread to thread.
     pub fn new(seed: u64) -> Self {
-        Self { fx: Effects::default(), rng: Rng::new(seed), set: ShardSet::default(), keys: Vec::new(), positions: Vec::new() }
+        Self {
+            fx: Effects::default(),
+            rng: Rng::new(seed),
+            set: ShardSet::default(),
+            keys: Vec::new(),
+            positions: Vec::new(),
+        }
     }
 }
 
 /// Appends the keys of a command, with their hashes, to `keys`.
-pub fn keys_of(store: &Store, entry: &Entry, args: Args<'_>, positions: &mut Vec<u32>, keys: &mut Vec<KeyAt>) {
+pub fn keys_of(
+    store: &Store,
+    entry: &Entry,
+    args: Args<'_>,
+    positions: &mut Vec<u32>,
+    keys: &mut Vec<KeyAt>,
+) {
     positions.clear();
     pantala_commands::keys::positions(&entry.spec, args, positions);
-    keys.extend(positions.iter().map(|&arg| KeyAt { arg, hash: store.hash(args.arg(arg as usize)) }));
+    keys.extend(positions.iter().map(|&arg| KeyAt {
+        arg,
+        hash: store.hash(args.arg(arg as usize)),
+    }));
 }
 
 /// How a call ended.
@@ -71,7 +86,10 @@ pub enum Called {
 
 /// Runs a data command whose shards are in `space`, writes its reply to `out` and hands its effects on.
 /// With `may_decline` a command that is estimated to be long is not run.
-#[expect(clippy::too_many_arguments, reason = "one call that everything passes through; a struct would be built for each command")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call that everything passes through; a struct would be built for each command"
+)]
 #[inline]
 pub fn call<'s>(
     shared: &'s Shared,
@@ -85,7 +103,11 @@ pub fn call<'s>(
     may_decline: bool,
 ) -> Called {
     let start = out.len();
-    let listening = if space.is_watched() { Listening::KEYS } else { Listening::empty() };
+    let listening = if space.has_watches() {
+        Listening::KEYS
+    } else {
+        Listening::empty()
+    };
     scratch.fx.begin(listening, caller.db);
     let result = match entry.runner {
         Runner::Keys(run) | Runner::All(run) => {
@@ -100,7 +122,11 @@ pub fn call<'s>(
                 settings: caller.settings,
                 rng: &mut scratch.rng,
             };
-            if may_decline && entry.cost_us.is_some_and(|cost_us| cost_us(&mut cx, args) > LONG_COMMAND_US) {
+            if may_decline
+                && entry
+                    .cost_us
+                    .is_some_and(|cost_us| cost_us(&mut cx, args) > LONG_COMMAND_US)
+            {
                 return Called::TooLong;
             }
             run(&mut cx, args)
@@ -118,21 +144,35 @@ pub fn call<'s>(
             },
             args,
         ),
-        Runner::Session(_) | Runner::Container => unreachable!("only data commands are called with shards"),
+        Runner::Session(_) | Runner::Container => {
+            unreachable!("only data commands are called with shards")
+        }
     };
-    publish(shared.stats.party(caller.party), &scratch.fx, space);
+    publish(shared, caller.party, &scratch.fx, space);
     settle(shared, caller, result, start, out)
 }
 
 /// Runs a walk outside a transaction, shard by shard. `waits`: on a helper thread.
-pub fn walk(shared: &Shared, caller: Caller<'_>, scratch: &mut Scratch, entry: &Entry, args: Args<'_>, out: &mut Vec<u8>, waits: bool) -> Called {
-    let Runner::Walk(run) = entry.runner else { unreachable!("only walks walk") };
+pub fn walk(
+    shared: &Shared,
+    caller: Caller<'_>,
+    scratch: &mut Scratch,
+    entry: &Entry,
+    args: Args<'_>,
+    out: &mut Vec<u8>,
+    waits: bool,
+) -> Called {
+    let Runner::Walk(run) = entry.runner else {
+        unreachable!("only walks walk")
+    };
     let start = out.len();
     scratch.fx.begin(Listening::empty(), caller.db);
     let result = run(
         &mut Walk {
             store: &shared.store,
-            reach: Reach::Each { party: waits.then_some(caller.party) },
+            reach: Reach::Each {
+                party: waits.then_some(Party::new(caller.party)),
+            },
             db_index: caller.db,
             now_ms: caller.now_ms,
             reply: Reply::new(out, caller.proto),
@@ -145,7 +185,13 @@ pub fn walk(shared: &Shared, caller: Caller<'_>, scratch: &mut Scratch, entry: &
     settle(shared, caller, result, start, out)
 }
 
-fn settle(shared: &Shared, caller: Caller<'_>, result: Result<(), Error>, start: usize, out: &mut Vec<u8>) -> Called {
+fn settle(
+    shared: &Shared,
+    caller: Caller<'_>,
+    result: Result<(), Error>,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Called {
     match result {
         Ok(()) => Called::Done,
         Err(Error::Busy(shard)) => {
@@ -169,16 +215,23 @@ pub fn refuse(shared: &Shared, caller: Caller<'_>, message: &str, out: &mut Vec<
 
 /// Hands the effects of a command to those who listen, while its shards are still held.
 #[inline]
-pub fn publish(stats: &PartyStats, fx: &Effects, space: &mut Space<'_>) {
+pub fn publish(shared: &Shared, party: usize, fx: &Effects, space: &mut Space<'_>) {
     if fx.changes() != 0 {
-        stats::add(&stats.changes, fx.changes());
+        stats::add(&shared.stats.party(party).changes, fx.changes());
         for modified in fx.keys() {
-            space.mark(modified.db, &modified.key);
+            space.mark(modified.db, &shared.store.key(&modified.key));
         }
     }
-    if space.has_expired() {
-        for (db, key) in space.take_expired() {
-            space.mark(db, &key);
-        }
+    if space.has_removed() {
+        removed(shared, party, space);
     }
+}
+
+/// Keys that the store removed by itself, because they had expired or room was needed. Their watchers know already; each is a
+/// change as if a client had deleted it.
+pub fn removed(shared: &Shared, party: usize, space: &mut Space<'_>) {
+    stats::add(
+        &shared.stats.party(party).changes,
+        space.take_removed().len() as u64,
+    );
 }

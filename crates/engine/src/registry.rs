@@ -33,11 +33,19 @@ pub struct SessionCommand {
 impl SessionCommand {
     /// A command with a handler.
     pub const fn new(spec: Spec, run: SessionHandler) -> Self {
-        Self { spec, run: Some(run), subcommands: &[] }
+        Self {
+            spec,
+            run: Some(run),
+            subcommands: &[],
+        }
     }
     /// A container of subcommands.
     pub const fn container(spec: Spec, subcommands: &'static [SessionCommand]) -> Self {
-        Self { spec, run: None, subcommands }
+        Self {
+            spec,
+            run: None,
+            subcommands,
+        }
     }
 }
 
@@ -87,16 +95,27 @@ pub struct Registry {
 impl Registry {
     /// Merges the tables; `renames` holds (old, new) pairs of `rename-command`, an empty new name removes a command.
     /// Errors name a command that does not exist or a name that is taken.
-    pub fn new(data: &[&[Command]], own: &[&[SessionCommand]], renames: &[(String, String)]) -> Result<Self, String> {
-        let mut registry = Self { entries: Vec::new(), table: vec![EMPTY; 1 << TABLE_BITS].into() };
+    pub fn new(
+        data: &[&[Command]],
+        own: &[&[SessionCommand]],
+        renames: &[(String, String)],
+    ) -> Result<Self, String> {
+        let mut registry = Self {
+            entries: Vec::new(),
+            table: vec![EMPTY; 1 << TABLE_BITS].into(),
+        };
         for command in own.iter().copied().flatten() {
             registry.add_session(command, None);
         }
         for command in data.iter().copied().flatten() {
             registry.add_data(command, None);
         }
-        let mut names: Vec<(String, CommandId)> =
-            registry.entries.iter().filter(|entry| entry.parent.is_none()).map(|entry| (entry.spec.name.to_owned(), entry.id)).collect();
+        let mut names: Vec<(String, CommandId)> = registry
+            .entries
+            .iter()
+            .filter(|entry| entry.parent.is_none())
+            .map(|entry| (entry.spec.name.to_owned(), entry.id))
+            .collect();
         for (old, new) in renames {
             let old = old.to_ascii_lowercase();
             let Some(at) = names.iter().position(|(name, _)| *name == old) else {
@@ -106,7 +125,9 @@ impl Registry {
             if !new.is_empty() {
                 let new = new.to_ascii_lowercase();
                 if names.iter().any(|(name, _)| *name == new) {
-                    return Err(format!("Target command name '{new}' already exists in rename-command"));
+                    return Err(format!(
+                        "Target command name '{new}' already exists in rename-command"
+                    ));
                 }
                 names.push((new, id));
             }
@@ -117,23 +138,50 @@ impl Registry {
         Ok(registry)
     }
 
-    fn push(&mut self, spec: Spec, runner: Runner, cost_us: Option<CostFn>, parent: Option<CommandId>) -> CommandId {
+    fn push(
+        &mut self,
+        spec: Spec,
+        runner: Runner,
+        cost_us: Option<CostFn>,
+        parent: Option<CommandId>,
+    ) -> CommandId {
         let id = self.entries.len() as CommandId;
         let full_name = match parent {
-            Some(parent) => format!("{}|{}", self.entries[usize::from(parent)].full_name, spec.name),
+            Some(parent) => format!(
+                "{}|{}",
+                self.entries[usize::from(parent)].full_name,
+                spec.name
+            ),
             None => spec.name.to_owned(),
         };
         // Two tables may both contribute subcommands to one container (`MEMORY USAGE` is about data, `MEMORY DOCTOR` is not).
         if parent.is_none()
-            && let Some(known) = self.entries.iter().find(|entry| entry.parent.is_none() && entry.spec.name == spec.name)
+            && let Some(known) = self
+                .entries
+                .iter()
+                .find(|entry| entry.parent.is_none() && entry.spec.name == spec.name)
         {
-            assert!(matches!((runner, known.runner), (Runner::Container, Runner::Container)), "command {full_name} stands twice");
+            assert!(
+                matches!(
+                    (runner, known.runner),
+                    (Runner::Container, Runner::Container)
+                ),
+                "command {full_name} stands twice"
+            );
             return known.id;
         }
         if let Some(parent) = parent {
             self.entries[usize::from(parent)].subcommands.push(id);
         }
-        self.entries.push(Entry { id, full_name: full_name.into(), spec, runner, cost_us, parent, subcommands: Vec::new() });
+        self.entries.push(Entry {
+            id,
+            full_name: full_name.into(),
+            spec,
+            runner,
+            cost_us,
+            parent,
+            subcommands: Vec::new(),
+        });
         id
     }
 
@@ -159,7 +207,10 @@ impl Registry {
     }
 
     fn place(&mut self, name: &str, id: CommandId) {
-        assert!(name.len() <= NAME_MAX, "command name {name} is longer than the look-up supports");
+        assert!(
+            name.len() <= NAME_MAX,
+            "command name {name} is longer than the look-up supports"
+        );
         let mut at = slot_of(name.as_bytes());
         while self.table[at] != EMPTY {
             at = (at + 1) & ((1 << TABLE_BITS) - 1);
@@ -189,13 +240,19 @@ impl Registry {
     /// The command that a request names, with its subcommand resolved.
     #[inline]
     pub fn lookup(&self, args: Args<'_>) -> Lookup<'_> {
-        let Some(entry) = args.get(0).filter(|name| name.len() <= NAME_MAX).and_then(|name| self.top(name)) else {
+        let Some(entry) = args
+            .get(0)
+            .filter(|name| name.len() <= NAME_MAX)
+            .and_then(|name| self.top(name))
+        else {
             return Lookup::Unknown;
         };
         if entry.subcommands.is_empty() {
             return Lookup::Found(entry);
         }
-        let Some(word) = args.get(1) else { return Lookup::Found(entry) };
+        let Some(word) = args.get(1) else {
+            return Lookup::Found(entry);
+        };
         match self.subcommand(entry, word) {
             Some(sub) => Lookup::Found(sub),
             // A command that can also run by itself (`COMMAND`) answers to an unknown word as an unknown subcommand.
@@ -205,14 +262,20 @@ impl Registry {
 
     /// A container's subcommand by its word.
     pub fn subcommand(&self, container: &Entry, word: &[u8]) -> Option<&Entry> {
-        container.subcommands.iter().map(|&id| self.entry(id)).find(|sub| sub.spec.name.as_bytes().eq_ignore_ascii_case(word))
+        container
+            .subcommands
+            .iter()
+            .map(|&id| self.entry(id))
+            .find(|sub| sub.spec.name.as_bytes().eq_ignore_ascii_case(word))
     }
 
     /// By `name` or `container|sub`, any case.
     pub fn by_full_name(&self, name: &[u8]) -> Option<&Entry> {
         match name.iter().position(|&byte| byte == b'|') {
             None => self.top(name).filter(|_| name.len() <= NAME_MAX),
-            Some(bar) => self.top(&name[..bar]).and_then(|container| self.subcommand(container, &name[bar + 1..])),
+            Some(bar) => self
+                .top(&name[..bar])
+                .and_then(|container| self.subcommand(container, &name[bar + 1..])),
         }
     }
 

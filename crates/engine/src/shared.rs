@@ -7,12 +7,15 @@ use crate::helpers::Helpers;
 use crate::registry::Registry;
 use crate::stats::Stats;
 use pantala_borrow::Wake;
-use pantala_config::Settings;
+use pantala_config::{EvictionPolicy, Settings};
 use pantala_reactor::{ConnId, Remote};
-use pantala_store::{Store, StoreOptions};
+use pantala_store::{AccessPolicy, Store, StoreOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::{Acquire, Relaxed, Release}};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// What a worker is told by another thread.
@@ -79,7 +82,8 @@ impl StartFacts {
 fn machine_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
+    line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
 }
 
 /// Listener index of the Redis port.
@@ -91,7 +95,11 @@ pub const UNIX_LISTENER: u16 = 2;
 
 /// The table of all commands: those on data and the engine's own. Errors: a bad `rename-command`.
 pub fn all_commands(renames: &[(String, String)]) -> Result<Registry, String> {
-    Registry::new(pantala_commands::families::ALL, crate::families::ALL, renames)
+    Registry::new(
+        pantala_commands::families::ALL,
+        crate::families::ALL,
+        renames,
+    )
 }
 
 /// `CLIENT PAUSE`.
@@ -106,8 +114,13 @@ impl Pause {
     /// Begins or extends a pause: of all commands or of writes only. As in Redis, a longer pause stays and `ALL` is not narrowed.
     pub fn begin(&self, until_ms: i64, all: bool, now_ms: i64) {
         let running = self.until_ms.load(Acquire) > now_ms;
-        self.all.store(all || (running && self.all.load(Relaxed)), Relaxed);
-        let until_ms = if running { until_ms.max(self.until_ms.load(Relaxed)) } else { until_ms };
+        self.all
+            .store(all || (running && self.all.load(Relaxed)), Relaxed);
+        let until_ms = if running {
+            until_ms.max(self.until_ms.load(Relaxed))
+        } else {
+            until_ms
+        };
         self.until_ms.store(until_ms, Release);
     }
     /// Ends it.
@@ -119,6 +132,18 @@ impl Pause {
     pub fn holds(&self, writes: bool, now_ms: i64) -> Option<i64> {
         let until_ms = self.until_ms.load(Relaxed);
         (until_ms > now_ms && (writes || self.all.load(Relaxed))).then_some(until_ms)
+    }
+}
+
+/// How uses of keys are recorded under a `maxmemory-policy`.
+fn access_policy(settings: &Settings) -> AccessPolicy {
+    AccessPolicy {
+        lfu: matches!(
+            settings.maxmemory_policy,
+            EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu
+        ),
+        lfu_log_factor: settings.lfu_log_factor,
+        lfu_decay_minutes: settings.lfu_decay_time_minutes,
     }
 }
 
@@ -144,8 +169,8 @@ pub struct Shared {
     pub facts: StartFacts,
     /// I/O driver and the reason for it, once the reactor runs.
     driver: OnceLock<(String, String)>,
-    /// Memory is at its limit and could not be freed: commands that need memory are refused.
-    pub out_of_memory: AtomicBool,
+    /// Expired keys are looked for (`DEBUG SET-ACTIVE-EXPIRE`).
+    pub active_expire: AtomicBool,
     /// Highest `used_memory` seen.
     pub peak_bytes: AtomicU64,
     /// Connections refused because of `maxclients`; written by the acceptor.
@@ -177,20 +202,24 @@ impl Wake for LateRemote {
 }
 
 impl Shared {
-    /// Makes the store and everything around it. `helpers` threads are started by [`Helpers::start`].
-    pub fn new(settings: Settings, registry: Registry, facts: StartFacts, helpers: usize) -> Self {
+    /// Makes the store and everything around it. `helpers` threads are started by [`Helpers::start`]. Errors: no address space.
+    pub fn new(
+        settings: Settings,
+        registry: Registry,
+        facts: StartFacts,
+        helpers: usize,
+    ) -> std::io::Result<Self> {
         let remote = Arc::new(LateRemote::default());
         let parties = facts.workers + helpers;
-        let store = Store::new(
-            StoreOptions {
-                databases: settings.databases as u16,
-                parties,
-                ..StoreOptions::for_workers(facts.workers, settings.maxmemory.bytes(facts.machine_bytes))
-            },
-            Arc::<LateRemote>::clone(&remote),
-        );
+        let options = StoreOptions {
+            databases: u16::try_from(settings.databases).unwrap_or(u16::MAX),
+            seed: None,
+            access: access_policy(&settings),
+            ..StoreOptions::for_threads(facts.workers, helpers)
+        };
+        let store = Store::new(&options, Arc::<LateRemote>::clone(&remote) as Arc<dyn Wake>)?;
         let stats = Stats::new(parties, registry.entries().len());
-        Self {
+        Ok(Self {
             store,
             stats,
             helpers: Helpers::new(helpers),
@@ -199,7 +228,7 @@ impl Shared {
             latency: LatencyLog::default(),
             pause: Pause::default(),
             driver: OnceLock::new(),
-            out_of_memory: AtomicBool::new(false),
+            active_expire: AtomicBool::new(true),
             peak_bytes: AtomicU64::new(0),
             rejected_connections: Arc::default(),
             error_codes: Mutex::default(),
@@ -210,7 +239,7 @@ impl Shared {
             registry,
             facts,
             remote,
-        }
+        })
     }
 
     /// Connects the store's wake-ups and the mail to the running workers. Called once.
@@ -246,12 +275,19 @@ impl Shared {
 
     /// Puts a changed configuration in force, after the server has done what it asks for.
     /// `change` sees the present configuration under the lock, so two changes at once do not undo each other.
-    pub fn change_settings(&self, change: impl FnOnce(&Settings) -> Result<Settings, String>) -> Result<(), String> {
-        let mut place = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn change_settings(
+        &self,
+        change: impl FnOnce(&Settings) -> Result<Settings, String>,
+    ) -> Result<(), String> {
+        let mut place = self
+            .settings
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let new = change(&place)?;
         if let Some(hook) = self.on_settings.get() {
             hook(&place, &new)?;
         }
+        self.store.set_access_policy(access_policy(&new));
         *place = Arc::new(new);
         self.settings_version.fetch_add(1, Release);
         Ok(())
@@ -262,7 +298,10 @@ impl Shared {
         /// Redis stops counting codes when a client invents them (scripts may); 128 is its limit too.
         const CODES_MAX: usize = 128;
         let code = message.split(' ').next().unwrap_or_default();
-        let mut codes = self.error_codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self
+            .error_codes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = codes.get_mut(code) {
             *count += 1;
         } else if codes.len() < CODES_MAX {
@@ -278,7 +317,9 @@ impl Shared {
 
     /// I/O driver and the reason for it; empty before the reactor runs.
     pub fn driver(&self) -> (&str, &str) {
-        self.driver.get().map_or(("", ""), |(name, reason)| (name, reason))
+        self.driver
+            .get()
+            .map_or(("", ""), |(name, reason)| (name, reason))
     }
 
     /// What is called, under the settings' lock, before a changed configuration is in force; an error keeps the old one.
@@ -301,7 +342,11 @@ impl Shared {
 
     /// Asks the process to end. The first call counts.
     pub fn request_shutdown(&self) {
-        let action = self.shutdown.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let action = self
+            .shutdown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(action) = action {
             action();
         }

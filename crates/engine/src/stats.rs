@@ -1,8 +1,8 @@
 //! Counters of what was done: one set per party (worker or helper thread), written by it alone, summed by whoever asks.
 
 use crate::registry::CommandId;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Latency buckets per command: four per power of two from 1 ns on, so a percentile is right within 19 %.
 pub const LATENCY_BUCKETS: usize = 40 * 4;
@@ -27,14 +27,18 @@ impl CommandStats {
     pub fn executed(&self, calls: u64, nanos: u64) {
         add(&self.calls, calls);
         add(&self.nanos, nanos * calls);
-        let histogram = self.latency.get_or_init(|| (0..LATENCY_BUCKETS).map(|_| AtomicU32::new(0)).collect());
+        let histogram = self
+            .latency
+            .get_or_init(|| (0..LATENCY_BUCKETS).map(|_| AtomicU32::new(0)).collect());
         let slot = &histogram[bucket_of(nanos)];
         slot.store(slot.load(Relaxed).wrapping_add(calls as u32), Relaxed);
     }
 
     /// Executions by bucket, if it ever ran.
     pub fn latency(&self) -> Option<impl Iterator<Item = u32>> {
-        self.latency.get().map(|histogram| histogram.iter().map(|slot| slot.load(Relaxed)))
+        self.latency
+            .get()
+            .map(|histogram| histogram.iter().map(|slot| slot.load(Relaxed)))
     }
 
     fn reset(&self) {
@@ -51,14 +55,22 @@ impl CommandStats {
 pub fn bucket_of(nanos: u64) -> usize {
     let nanos = nanos.max(1);
     let power = nanos.ilog2();
-    let quarter = if power >= 2 { (nanos >> (power - 2)) & 3 } else { 0 };
+    let quarter = if power >= 2 {
+        (nanos >> (power - 2)) & 3
+    } else {
+        0
+    };
     ((power as usize) * 4 + quarter as usize).min(LATENCY_BUCKETS - 1)
 }
 
 /// Upper end of a bucket, in ns.
 pub fn bucket_end(bucket: usize) -> u64 {
     let (power, quarter) = (bucket / 4, (bucket % 4) as u64);
-    if power >= 2 { (1 << power) + ((quarter + 1) << (power - 2)) } else { 1 << (power + 1) }
+    if power >= 2 {
+        (1 << power) + ((quarter + 1) << (power - 2))
+    } else {
+        1 << (power + 1)
+    }
 }
 
 /// Owner-only increment: a plain load and store, since no one else writes.
@@ -127,12 +139,17 @@ impl Stats {
 
     /// Sum of one counter over the parties.
     pub fn sum(&self, counter: impl Fn(&PartyStats) -> &AtomicU64) -> u64 {
-        self.parties.iter().map(|party| counter(party).load(Relaxed)).sum()
+        self.parties
+            .iter()
+            .map(|party| counter(party).load(Relaxed))
+            .sum()
     }
 
     /// One command's counters, party by party.
     pub fn command(&self, id: CommandId) -> impl Iterator<Item = &CommandStats> {
-        self.parties.iter().map(move |party| &party.commands[usize::from(id)])
+        self.parties
+            .iter()
+            .map(move |party| &party.commands[usize::from(id)])
     }
 
     /// `CONFIG RESETSTAT`.
@@ -169,10 +186,19 @@ mod tests {
 
     #[test]
     fn a_duration_lies_below_the_end_of_its_bucket_and_not_below_the_one_before() {
-        for nanos in (0..40).flat_map(|power| [1_u64 << power, (1 << power) + (1 << power) / 3, (2 << power) - 1]) {
+        for nanos in (0..40).flat_map(|power| {
+            [
+                1_u64 << power,
+                (1 << power) + (1 << power) / 3,
+                (2 << power) - 1,
+            ]
+        }) {
             let bucket = bucket_of(nanos);
             assert!(nanos < bucket_end(bucket), "{nanos} in bucket {bucket}");
-            assert!(bucket < 8 || nanos >= bucket_end(bucket - 1), "{nanos} in bucket {bucket}");
+            assert!(
+                bucket < 8 || nanos >= bucket_end(bucket - 1),
+                "{nanos} in bucket {bucket}"
+            );
         }
     }
 }

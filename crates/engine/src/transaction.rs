@@ -6,10 +6,10 @@ use crate::shared::Shared;
 use pantala_borrow::ShardSet;
 use pantala_commands::KeyAt;
 use pantala_protocol::{Args, OwnedArgs};
-use pantala_store::{KeyHash, Space, WatchFlag};
+use pantala_store::{Key, KeyHash, Space, WatchFlag};
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// One queued command.
 pub struct Queued {
@@ -45,11 +45,18 @@ impl Queue {
     pub fn push(&mut self, entry: &Entry, args: Args<'_>, keys: &[KeyAt]) {
         let first = self.keys.len() as u32;
         self.keys.extend_from_slice(keys);
-        self.bytes += args.iter().map(|arg| arg.len() + size_of::<(u32, u32)>()).sum::<usize>();
+        self.bytes += args
+            .iter()
+            .map(|arg| arg.len() + size_of::<(u32, u32)>())
+            .sum::<usize>();
         self.needs_all |= matches!(entry.runner, Runner::All(_) | Runner::Walk(_));
         self.writes |= entry.spec.flags.contains(pantala_commands::Flags::WRITE);
         self.needs_memory |= entry.spec.flags.contains(pantala_commands::Flags::DENYOOM);
-        self.commands.push(Queued { command: entry.id, args: args.into(), keys: first..self.keys.len() as u32 });
+        self.commands.push(Queued {
+            command: entry.id,
+            args: args.into(),
+            keys: first..self.keys.len() as u32,
+        });
     }
 
     /// The shards that `EXEC` must hold.
@@ -79,6 +86,16 @@ pub struct Watched {
     pub hash: KeyHash,
 }
 
+impl Watched {
+    /// The key as the store takes it.
+    pub fn key(&self) -> Key<'_> {
+        Key {
+            bytes: &self.key,
+            hash: self.hash,
+        }
+    }
+}
+
 /// The keys that a client watches.
 pub struct Watching {
     /// Set when one of them was modified.
@@ -90,7 +107,10 @@ pub struct Watching {
 impl Watching {
     /// No key yet.
     pub fn new() -> Self {
-        Self { flag: Arc::default(), keys: Vec::new() }
+        Self {
+            flag: WatchFlag::new(),
+            keys: Vec::new(),
+        }
     }
     /// Whether a watched key was modified. Final only while its shard is held.
     pub fn is_dirty(&self) -> bool {
@@ -107,20 +127,25 @@ impl Default for Watching {
 /// Forgets the watched keys whose shards are in `space`; the rest are forgotten lazily: a mark on a dropped flag is harmless and
 /// the store drops marks that nobody else holds when it next meets them.
 pub fn unwatch(shared: &Shared, session: &mut Session, held: Option<&mut Space<'_>>) {
-    let Some(watching) = session.watching.take() else { return };
+    let Some(watching) = session.watching.take() else {
+        return;
+    };
     session.card.watched.store(0, Relaxed);
     match held {
         Some(space) => {
             for watched in &watching.keys {
                 if space.holds(shared.store.shard_of(watched.hash)) {
-                    space.unwatch(watched.db, &watched.key, &watching.flag);
+                    space.unwatch(watched.db, &watched.key(), &watching.flag);
                 }
             }
         }
         None => {
             for watched in &watching.keys {
-                if let Some(mut space) = shared.store.try_borrow_one(shared.store.shard_of(watched.hash)) {
-                    space.unwatch(watched.db, &watched.key, &watching.flag);
+                if let Some(mut space) = shared
+                    .store
+                    .try_borrow_one(shared.store.shard_of(watched.hash))
+                {
+                    space.unwatch(watched.db, &watched.key(), &watching.flag);
                 }
             }
         }
@@ -131,5 +156,8 @@ pub fn unwatch(shared: &Shared, session: &mut Session, held: Option<&mut Space<'
 pub fn runs_inside_multi(registry: &Registry, entry: &Entry) -> bool {
     entry.parent.is_none()
         && std::ptr::eq(registry.entry(entry.id), entry)
-        && matches!(entry.spec.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
+        && matches!(
+            entry.spec.name,
+            "exec" | "discard" | "multi" | "watch" | "quit" | "reset"
+        )
 }

@@ -21,8 +21,17 @@ pub fn commands() -> Result<String, String> {
 }
 
 fn one(registry: &Registry, entry: &Entry, out: &mut String) {
-    let flags: Vec<String> = entry.spec.flags.iter_names().map(|(name, _)| string(&name.to_ascii_lowercase())).collect();
-    let subcommands: Vec<String> = entry.subcommands.iter().map(|&id| string(&registry.entry(id).full_name)).collect();
+    let flags: Vec<String> = entry
+        .spec
+        .flags
+        .iter_names()
+        .map(|(name, _)| string(&name.to_ascii_lowercase()))
+        .collect();
+    let subcommands: Vec<String> = entry
+        .subcommands
+        .iter()
+        .map(|&id| string(&registry.entry(id).full_name))
+        .collect();
     // Writing to a string does not fail.
     let _ = write!(
         out,

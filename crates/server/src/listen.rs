@@ -17,7 +17,12 @@ pub fn resp(settings: &Settings) -> Result<Vec<Listener>, String> {
 
 /// Binds the memcached port.
 pub fn memcached(settings: &Settings) -> Result<Vec<Listener>, String> {
-    tcp(settings, settings.memcached_port, MEMCACHED_LISTENER, MEMCACHED_FULL)
+    tcp(
+        settings,
+        settings.memcached_port,
+        MEMCACHED_LISTENER,
+        MEMCACHED_FULL,
+    )
 }
 
 /// Binds the Unix socket, if one is configured.
@@ -26,9 +31,19 @@ pub fn unix(settings: &Settings) -> Result<Option<Listener>, String> {
         return Ok(None);
     }
     let mode = (settings.unixsocketperm != 0).then_some(settings.unixsocketperm);
-    Listener::unix(UNIX_LISTENER, Path::new(&settings.unixsocket), mode, backlog(settings))
-        .map(|listener| Some(listener.with_rejection(RESP_FULL)))
-        .map_err(|error| format!("Failed opening Unix socket {}: {error}", settings.unixsocket))
+    Listener::unix(
+        UNIX_LISTENER,
+        Path::new(&settings.unixsocket),
+        mode,
+        backlog(settings),
+    )
+    .map(|listener| Some(listener.with_rejection(RESP_FULL)))
+    .map_err(|error| {
+        format!(
+            "Failed opening Unix socket {}: {error}",
+            settings.unixsocket
+        )
+    })
 }
 
 /// Takes the Redis port elsewhere (`CONFIG SET port` and `bind`): the new sockets are bound before the old ones are closed, unless
@@ -40,17 +55,23 @@ pub fn move_resp(acceptor: &Acceptor, old: &Settings, new: &Settings) -> Result<
     if old.port == new.port {
         acceptor.remove(RESP_LISTENER);
         match resp(new) {
-            Ok(listeners) => listeners.into_iter().for_each(|listener| acceptor.add(listener)),
+            Ok(listeners) => listeners
+                .into_iter()
+                .for_each(|listener| acceptor.add(listener)),
             Err(text) => {
                 // What served before serves again.
-                resp(old)?.into_iter().for_each(|listener| acceptor.add(listener));
+                resp(old)?
+                    .into_iter()
+                    .for_each(|listener| acceptor.add(listener));
                 return Err(text);
             }
         }
     } else {
         let listeners = resp(new)?;
         acceptor.remove(RESP_LISTENER);
-        listeners.into_iter().for_each(|listener| acceptor.add(listener));
+        listeners
+            .into_iter()
+            .for_each(|listener| acceptor.add(listener));
     }
     Ok(())
 }
@@ -59,18 +80,31 @@ fn backlog(settings: &Settings) -> i32 {
     i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX)
 }
 
-fn tcp(settings: &Settings, port: u16, index: u16, rejection: &[u8]) -> Result<Vec<Listener>, String> {
+fn tcp(
+    settings: &Settings,
+    port: u16,
+    index: u16,
+    rejection: &[u8],
+) -> Result<Vec<Listener>, String> {
     if port == 0 {
         return Ok(Vec::new());
     }
     let mut listeners = Vec::new();
     for bind in &settings.bind.0 {
-        for address in addresses(&bind.address, port).map_err(|error| format!("Could not resolve bind address {}: {error}", bind.address))? {
+        for address in addresses(&bind.address, port)
+            .map_err(|error| format!("Could not resolve bind address {}: {error}", bind.address))?
+        {
             match Listener::tcp(index, address, backlog(settings)) {
                 Ok(listener) => listeners.push(listener.with_rejection(rejection)),
                 // A leading `-` says that the address may be missing on this machine.
-                Err(error) if bind.optional => log::debug!("Optional address {address} is not available: {error}"),
-                Err(error) => return Err(format!("Could not create server TCP listening socket {address}: bind: {error}")),
+                Err(error) if bind.optional => {
+                    log::debug!("Optional address {address} is not available: {error}")
+                }
+                Err(error) => {
+                    return Err(format!(
+                        "Could not create server TCP listening socket {address}: bind: {error}"
+                    ));
+                }
             }
         }
     }
@@ -82,8 +116,14 @@ fn tcp(settings: &Settings, port: u16, index: u16, rejection: &[u8]) -> Result<V
 
 fn addresses(text: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
     match text {
-        "*" => Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)]),
-        "::*" => Ok(vec![SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)]),
+        "*" => Ok(vec![SocketAddr::new(
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            port,
+        )]),
+        "::*" => Ok(vec![SocketAddr::new(
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            port,
+        )]),
         name => Ok((name, port).to_socket_addrs()?.collect()),
     }
 }

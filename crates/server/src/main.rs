@@ -9,7 +9,11 @@ use pantala_config::{Action, Loaded};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let loaded = pantala_config::load(std::env::args_os().skip(1), std::env::vars_os(), pantala_config::read_config_file);
+    let loaded = pantala_config::load(
+        std::env::args_os().skip(1),
+        std::env::vars_os(),
+        pantala_config::read_config_file,
+    );
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {

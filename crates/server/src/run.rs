@@ -21,18 +21,25 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
     for warning in &loaded.warnings {
         log::warn!("{warning}");
     }
-    std::env::set_current_dir(&settings.dir).map_err(|error| format!("Can't chdir to '{}': {error}", settings.dir))?;
+    std::env::set_current_dir(&settings.dir)
+        .map_err(|error| format!("Can't chdir to '{}': {error}", settings.dir))?;
     make_room_for_clients(&mut settings);
     let workers = match settings.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads as usize,
     };
-    log::info!("Pantala {} is starting, pid {}, {workers} threads", env!("CARGO_PKG_VERSION"), std::process::id());
+    log::info!(
+        "Pantala {} is starting, pid {}, {workers} threads",
+        env!("CARGO_PKG_VERSION"),
+        std::process::id()
+    );
     let registry = all_commands(&settings.renamed_commands.0)?;
     let facts = StartFacts::new(workers, loaded.config_file);
     // Few are enough: they run only what takes long, and more would take the cores from the workers.
     let helpers = workers.div_ceil(2).clamp(2, 8);
-    let shared = Arc::new(Shared::new(settings, registry, facts, helpers));
+    let shared = Shared::new(settings, registry, facts, helpers)
+        .map_err(|error| format!("Can't reserve address space: {error}"))?;
+    let shared = Arc::new(shared);
 
     let settings = shared.settings();
     let max_clients = Arc::new(AtomicUsize::new(settings.maxclients as usize));
@@ -55,15 +62,22 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
     log::info!("I/O driver {}: {reason}", driver.name());
     shared.set_driver(driver.name(), &reason);
     shared.connect(pool.remote());
-    let helper_threads = Helpers::start(&shared).map_err(|error| format!("Can't start the helper threads: {error}"))?;
+    let helper_threads = Helpers::start(&shared)
+        .map_err(|error| format!("Can't start the helper threads: {error}"))?;
 
     let keepalive_s = Arc::new(AtomicU32::new(settings.tcp_keepalive_seconds));
     let acceptor = Acceptor::start(
         pool.intake(),
-        AcceptorOptions { tcp_keepalive_s: Arc::clone(&keepalive_s), log: Box::new(|line| log::warn!("{line}")) },
+        AcceptorOptions {
+            tcp_keepalive_s: Arc::clone(&keepalive_s),
+            log: Box::new(|line| log::warn!("{line}")),
+        },
     )
     .map_err(|error| format!("Can't start the accept thread: {error}"))?;
-    let listeners = listen::resp(&settings)?.into_iter().chain(listen::memcached(&settings)?).chain(listen::unix(&settings)?);
+    let listeners = listen::resp(&settings)?
+        .into_iter()
+        .chain(listen::memcached(&settings)?)
+        .chain(listen::unix(&settings)?);
     listeners.for_each(|listener| acceptor.add(listener));
     let acceptor = Arc::new(Mutex::new(Some(acceptor)));
     follow_settings(&shared, &acceptor, max_clients, keepalive_s);
@@ -77,7 +91,11 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
     // Whoever can send is kept alive by `shared`, so this waits for the first request to end.
     let reason = end.recv().unwrap_or("its senders are gone");
     log::info!("Ending: {reason}");
-    if let Some(acceptor) = acceptor.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    if let Some(acceptor) = acceptor
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
+    {
         acceptor.stop();
     }
     shared.send_all(|| Mail::Stop);
@@ -97,16 +115,28 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
 }
 
 /// Changed settings reach what lives outside the engine: listeners, limits, the log.
-fn follow_settings(shared: &Shared, acceptor: &Arc<Mutex<Option<Acceptor>>>, max_clients: Arc<AtomicUsize>, keepalive_s: Arc<AtomicU32>) {
+fn follow_settings(
+    shared: &Shared,
+    acceptor: &Arc<Mutex<Option<Acceptor>>>,
+    max_clients: Arc<AtomicUsize>,
+    keepalive_s: Arc<AtomicU32>,
+) {
     let acceptor = Arc::clone(acceptor);
     let hook = move |old: &Settings, new: &Settings| {
-        if let Some(acceptor) = acceptor.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        if let Some(acceptor) = acceptor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+        {
             listen::move_resp(acceptor, old, new)?;
         }
         if old.dir != new.dir {
             std::env::set_current_dir(&new.dir).map_err(|error| error.to_string())?;
         }
-        if new.maxclients > old.maxclients && raise_descriptors(u64::from(new.maxclients) + OWN_DESCRIPTORS) < u64::from(new.maxclients) + OWN_DESCRIPTORS {
+        if new.maxclients > old.maxclients
+            && raise_descriptors(u64::from(new.maxclients) + OWN_DESCRIPTORS)
+                < u64::from(new.maxclients) + OWN_DESCRIPTORS
+        {
             return Err(format!(
                 "The operating system is not able to handle the specified number of clients, try with {}",
                 raise_descriptors(0).saturating_sub(OWN_DESCRIPTORS)
@@ -123,7 +153,8 @@ fn follow_settings(shared: &Shared, acceptor: &Arc<Mutex<Option<Acceptor>>>, max
 /// SIGINT, SIGTERM and the `SHUTDOWN` command.
 fn ways_to_end(shared: &Shared) -> Result<Receiver<&'static str>, String> {
     let (sender, end) = channel();
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("Can't handle signals: {error}"))?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| format!("Can't handle signals: {error}"))?;
     let by_signal = sender.clone();
     std::thread::Builder::new()
         .name("signals".to_owned())
@@ -133,7 +164,11 @@ fn ways_to_end(shared: &Shared) -> Result<Receiver<&'static str>, String> {
                     // Asked twice: the person does not want to wait.
                     std::process::exit(1);
                 }
-                let reason = if signal == SIGINT { "received SIGINT" } else { "received SIGTERM" };
+                let reason = if signal == SIGINT {
+                    "received SIGINT"
+                } else {
+                    "received SIGTERM"
+                };
                 // The receiver is gone when the server is ending already.
                 let _ = by_signal.send(reason);
             }
@@ -158,5 +193,6 @@ fn make_room_for_clients(settings: &mut Settings) {
 }
 
 fn raise_descriptors(wanted: u64) -> u64 {
-    rlimit::increase_nofile_limit(wanted).unwrap_or_else(|_| rlimit::getrlimit(rlimit::Resource::NOFILE).map_or(0, |(soft, _)| soft))
+    rlimit::increase_nofile_limit(wanted)
+        .unwrap_or_else(|_| rlimit::getrlimit(rlimit::Resource::NOFILE).map_or(0, |(soft, _)| soft))
 }

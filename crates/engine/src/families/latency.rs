@@ -44,14 +44,22 @@ impl LatencyLog {
 
     /// All spikes by event.
     pub fn all(&self) -> BTreeMap<&'static str, Spikes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Forgets the named events, all when none is named; says how many there were.
     pub fn reset(&self, events: &[&[u8]]) -> usize {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = log.len();
-        log.retain(|name, _| !events.is_empty() && !events.iter().any(|event| event.eq_ignore_ascii_case(name.as_bytes())));
+        log.retain(|name, _| {
+            !events.is_empty()
+                && !events
+                    .iter()
+                    .any(|event| event.eq_ignore_ascii_case(name.as_bytes()))
+        });
         before - log.len()
     }
 }

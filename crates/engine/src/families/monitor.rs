@@ -10,11 +10,22 @@ use std::sync::Arc;
 
 /// Sends a command that is about to run to all monitors.
 pub fn feed(shared: &Shared, session: &Session, entry: &Entry, args: Args<'_>) {
-    if entry.spec.flags.intersects(Flags::SKIP_MONITOR | Flags::ADMIN) {
+    if entry
+        .spec
+        .flags
+        .intersects(Flags::SKIP_MONITOR | Flags::ADMIN)
+    {
         return;
     }
     let micros = clock::unix_us();
-    let mut line = format!("+{}.{:06} [{} {}]", micros / 1_000_000, micros % 1_000_000, session.db, session.card.peer).into_bytes();
+    let mut line = format!(
+        "+{}.{:06} [{} {}]",
+        micros / 1_000_000,
+        micros % 1_000_000,
+        session.db,
+        session.card.peer
+    )
+    .into_bytes();
     for arg in args.iter() {
         line.extend_from_slice(b" \"");
         quote(arg, &mut line);

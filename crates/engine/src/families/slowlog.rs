@@ -34,27 +34,64 @@ pub struct SlowLog(Mutex<(u64, VecDeque<SlowEntry>)>);
 
 impl SlowLog {
     /// Notes a command if it was slow.
-    pub fn note(&self, settings: &Settings, client: &Card, entry: &Entry, args: Args<'_>, now_ms: i64, took_us: u64) {
+    pub fn note(
+        &self,
+        settings: &Settings,
+        client: &Card,
+        entry: &Entry,
+        args: Args<'_>,
+        now_ms: i64,
+        took_us: u64,
+    ) {
         let threshold_us = settings.slowlog_log_slower_than_us;
-        if threshold_us < 0 || took_us < threshold_us.unsigned_abs() || entry.spec.flags.contains(pantala_commands::Flags::SKIP_SLOWLOG) {
+        if threshold_us < 0
+            || took_us < threshold_us.unsigned_abs()
+            || entry
+                .spec
+                .flags
+                .contains(pantala_commands::Flags::SKIP_SLOWLOG)
+        {
             return;
         }
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let id = log.0;
         log.0 += 1;
-        let name = client.names.lock().unwrap_or_else(PoisonError::into_inner).name.clone();
-        log.1.push_front(SlowEntry { id, at_s: now_ms / 1_000, took_us, args: shortened(args), peer: client.peer.to_string(), name });
+        let name = client
+            .names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .name
+            .clone();
+        log.1.push_front(SlowEntry {
+            id,
+            at_s: now_ms / 1_000,
+            took_us,
+            args: shortened(args),
+            peer: client.peer.to_string(),
+            name,
+        });
         log.1.truncate(settings.slowlog_max_len as usize);
     }
 
     /// The newest entries, at most `count`.
     pub fn newest(&self, count: usize) -> Vec<SlowEntry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.iter().take(count).cloned().collect()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .iter()
+            .take(count)
+            .cloned()
+            .collect()
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.len()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .len()
     }
 
     /// Whether there is none.
@@ -64,19 +101,29 @@ impl SlowLog {
 
     /// Forgets all entries.
     pub fn reset(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
+            .clear();
     }
 }
 
 fn shortened(args: Args<'_>) -> Vec<Vec<u8>> {
-    let shown = if args.len() > ARGS_MAX { ARGS_MAX - 1 } else { args.len() };
+    let shown = if args.len() > ARGS_MAX {
+        ARGS_MAX - 1
+    } else {
+        args.len()
+    };
     let mut list: Vec<Vec<u8>> = args
         .iter()
         .take(shown)
         .map(|arg| {
             if arg.len() > ARG_BYTES_MAX {
                 let mut short = arg[..ARG_BYTES_MAX].to_vec();
-                short.extend_from_slice(format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes());
+                short.extend_from_slice(
+                    format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes(),
+                );
                 short
             } else {
                 arg.to_vec()

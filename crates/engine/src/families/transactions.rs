@@ -5,24 +5,32 @@ use crate::registry::{Runner, SessionCommand};
 use crate::stats;
 use crate::transaction::{Queue, Watched, unwatch};
 use crate::turn::{Next, Turn};
-use pantala_commands::spec::{Acl, Flags, Group, KeyFlags, KeySpec, Spec};
 use pantala_commands::Error;
+use pantala_commands::spec::{Acl, Flags, Group, KeyFlags, KeySpec, Spec};
 use pantala_protocol::Args;
-use pantala_store::{Key, Space};
-use std::sync::Arc;
+use pantala_store::Space;
 use std::sync::atomic::Ordering::Relaxed;
 
 const TRANSACTION: Spec = Spec {
     group: Group::Transactions,
     acl: Acl::TRANSACTION,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::ALLOW_BUSY),
     ..Spec::BASE
 };
 
 /// The family's commands.
 pub const COMMANDS: &[SessionCommand] = &[
     SessionCommand::new(
-        Spec { name: "multi", summary: "Starts a transaction.", since: "1.2.0", ..TRANSACTION },
+        Spec {
+            name: "multi",
+            summary: "Starts a transaction.",
+            since: "1.2.0",
+            ..TRANSACTION
+        },
         multi,
     ),
     SessionCommand::new(
@@ -31,7 +39,10 @@ pub const COMMANDS: &[SessionCommand] = &[
             summary: "Executes all commands in a transaction.",
             since: "1.2.0",
             complexity: "Depends on commands in the transaction",
-            flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
+            flags: Flags::NOSCRIPT
+                .union(Flags::LOADING)
+                .union(Flags::STALE)
+                .union(Flags::SKIP_SLOWLOG),
             ..TRANSACTION
         },
         exec,
@@ -102,7 +113,11 @@ fn watch(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     let (shared, db, now_ms) = (turn.shared, turn.session.db, turn.now_ms);
     let mut watching = turn.session.watching.take().unwrap_or_default();
     for bytes in args.iter().skip(1) {
-        if watching.keys.iter().any(|watched| watched.db == db && *watched.key == *bytes) {
+        if watching
+            .keys
+            .iter()
+            .any(|watched| watched.db == db && *watched.key == *bytes)
+        {
             continue;
         }
         let key = shared.store.key(bytes);
@@ -111,13 +126,17 @@ fn watch(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
             turn.session.watching = Some(watching);
             return Ok(Next::Aside(shared.store.shard_of(key.hash)));
         };
-        // A key that is expired already does not count as modified when it is removed later.
-        space.db(db, now_ms).exists(&key);
-        invoke::publish(shared.stats.party(turn.party), &pantala_commands::Effects::default(), &mut space);
-        space.watch(db, bytes, Arc::clone(&watching.flag));
-        watching.keys.push(Watched { db, key: bytes.into(), hash: key.hash });
+        space.watch(db, &key, &watching.flag, now_ms);
+        watching.keys.push(Watched {
+            db,
+            key: bytes.into(),
+            hash: key.hash,
+        });
     }
-    turn.session.card.watched.store(watching.keys.len() as u32, Relaxed);
+    turn.session
+        .card
+        .watched
+        .store(watching.keys.len() as u32, Relaxed);
     turn.session.watching = Some(watching);
     turn.ok()
 }
@@ -128,10 +147,14 @@ fn unwatch_all(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 }
 
 fn exec(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
-    let Some(queue) = turn.session.queue.take() else { return Err(Error::text("ERR EXEC without MULTI")) };
+    let Some(queue) = turn.session.queue.take() else {
+        return Err(Error::text("ERR EXEC without MULTI"));
+    };
     if queue.refused {
         leave(turn);
-        return Err(Error::text("EXECABORT Transaction discarded because of previous errors."));
+        return Err(Error::text(
+            "EXECABORT Transaction discarded because of previous errors.",
+        ));
     }
     let shared = turn.shared;
     let mut set = std::mem::take(&mut turn.scratch.set);
@@ -145,7 +168,6 @@ fn exec(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
             return Ok(Next::Aside(shard));
         }
     };
-    turn.session.attempt.succeeded();
     let clean = watched_are_clean(turn, &mut space);
     unwatch(shared, turn.session, Some(&mut space));
     turn.session.card.queued.store(-1, Relaxed);
@@ -160,15 +182,20 @@ fn exec(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 
 /// Whether no watched key was modified; keys that have expired since count as modified.
 fn watched_are_clean(turn: &mut Turn<'_, '_>, space: &mut Space<'_>) -> bool {
-    let Some(watching) = turn.session.watching.as_deref() else { return true };
-    for watched in &watching.keys {
-        space.db(watched.db, turn.now_ms).exists(&Key { bytes: &watched.key, hash: watched.hash });
-    }
-    invoke::publish(turn.shared.stats.party(turn.party), &pantala_commands::Effects::default(), space);
-    !watching.is_dirty()
+    let Some(watching) = turn.session.watching.as_deref() else {
+        return true;
+    };
+    let expired = watching.keys.iter().any(|watched| {
+        space.watched_expired(watched.db, &watched.key(), &watching.flag, turn.now_ms)
+    });
+    !expired && !watching.is_dirty()
 }
 
-fn run_queue<'s>(turn: &mut Turn<'_, 's>, queue: &Queue, space: &mut Space<'s>) -> Result<Next, Error> {
+fn run_queue<'s>(
+    turn: &mut Turn<'_, 's>,
+    queue: &Queue,
+    space: &mut Space<'s>,
+) -> Result<Next, Error> {
     let shared = turn.shared;
     let mut last = Next::Continue;
     for queued in &queue.commands {
@@ -177,7 +204,13 @@ fn run_queue<'s>(turn: &mut Turn<'_, 's>, queue: &Queue, space: &mut Space<'s>) 
         if shared.clients.monitors() != 0 {
             super::monitor::feed(shared, turn.session, entry, args);
         }
-        let caller = Caller { db: turn.session.db, proto: turn.session.proto, now_ms: turn.now_ms, party: turn.party, settings: turn.settings };
+        let caller = Caller {
+            db: turn.session.db,
+            proto: turn.session.proto,
+            now_ms: turn.now_ms,
+            party: turn.party,
+            settings: turn.settings,
+        };
         let stats = shared.stats.party(turn.party).command(entry.id);
         stats::add(&stats.calls, 1);
         if let Runner::Session(run) = entry.runner {
@@ -202,7 +235,17 @@ fn run_queue<'s>(turn: &mut Turn<'_, 's>, queue: &Queue, space: &mut Space<'s>) 
             }
         } else {
             let keys = &queue.keys[queued.keys.start as usize..queued.keys.end as usize];
-            let called = invoke::call(shared, caller, turn.scratch, space, entry, args, keys, turn.io.out(turn.conn), false);
+            let called = invoke::call(
+                shared,
+                caller,
+                turn.scratch,
+                space,
+                entry,
+                args,
+                keys,
+                turn.io.out(turn.conn),
+                false,
+            );
             if called == invoke::Called::Failed {
                 stats::add(&stats.failed, 1);
             }

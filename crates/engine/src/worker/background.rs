@@ -1,13 +1,14 @@
-//! Work between commands: expiry, eviction, compaction, freeing, in bites of at most 50 µs per turn; and the slow clock that
-//! closes idle clients. A worker whose clients are silent and whose keys do not expire sets no timer at all.
+//! Work between commands: expiry, compaction, freeing, eviction, in bites of at most 50 µs per turn; and the slow clock that closes
+//! idle clients. A worker whose clients are silent and whose keys do not expire sets no timer at all.
 
 use super::Core;
+use crate::invoke;
 use crate::session::State;
 use crate::shared::Shared;
 use pantala_borrow::Party;
-use pantala_config::Settings;
+use pantala_config::{EvictionPolicy, Settings};
 use pantala_reactor::{Io, Next};
-use pantala_store::background::{Bites, Need};
+use pantala_store::EvictPolicy;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -19,20 +20,24 @@ const IDLE: u64 = 2;
 /// Timer: a pause may have ended.
 const PAUSE: u64 = 3;
 
-/// Between rounds of bites while there is something to watch but nothing urgent.
-const BITES_EVERY: Duration = Duration::from_millis(100);
-/// Time per bite.
-const BITE_US: u64 = 50;
+/// Between rounds of bites.
+const ROUND_EVERY: Duration = Duration::from_millis(100);
+/// Bites per round while they find little; a busy store goes on at once. 16 bites of at most 50 µs each 100 ms are below 1 % of a core.
+const ROUND_BITES: u32 = 16;
+/// Rounds after the last command before a store without expiring keys is left alone: 20 s, more than compaction needs.
+const QUIET_ROUNDS: u32 = 200;
 /// Between looks for idle clients.
 const IDLE_EVERY: Duration = Duration::from_secs(1);
 
 /// State of a worker's background work.
 #[derive(Default)]
 pub(super) struct Background {
-    bites: Bites,
-    /// Bites go on in the next turn without waiting.
-    urgent: bool,
-    bites_armed: bool,
+    /// Bites left in this round.
+    left: u32,
+    /// Rounds since this worker last executed a command.
+    quiet_rounds: u32,
+    executed_before: u64,
+    round_armed: bool,
     idle_armed: bool,
     pause_armed: bool,
 }
@@ -48,11 +53,11 @@ impl Background {
 }
 
 impl Core {
-    pub(super) fn background_due(&mut self, shared: &Arc<Shared>, io: &mut Io, token: u64) {
+    pub(super) fn background_due(&mut self, shared: &Shared, io: &mut Io, token: u64) {
         match token {
             BITES => {
-                self.background.bites_armed = false;
-                self.background.urgent = true;
+                self.background.round_armed = false;
+                self.begin_round(shared);
             }
             IDLE => {
                 self.background.idle_armed = false;
@@ -62,27 +67,62 @@ impl Core {
             PAUSE => self.background.pause_armed = false,
             _ => debug_assert!(false, "unknown timer {token}"),
         }
-        let _ = shared;
+    }
+
+    fn begin_round(&mut self, shared: &Shared) {
+        let executed = shared.stats.party(self.party).executed.load(Relaxed);
+        let quiet = executed == self.background.executed_before;
+        self.background.executed_before = executed;
+        self.background.quiet_rounds = if quiet {
+            self.background.quiet_rounds + 1
+        } else {
+            0
+        };
+        self.background.left = ROUND_BITES;
     }
 
     /// Does a bite of background work if one is due, and says whether the worker may sleep.
     pub(super) fn background_bites(&mut self, shared: &Arc<Shared>, io: &mut Io) -> Next {
         self.arm_pause(shared, io);
-        shared.stats.party(self.party).buffer_bytes.store(io.buffer_bytes() as u64, Relaxed);
-        if self.background.urgent
+        shared
+            .stats
+            .party(self.party)
+            .buffer_bytes
+            .store(io.buffer_bytes() as u64, Relaxed);
+        if self.background.left > 0
             && let Ok(_inside) = shared.store.gate().enter(Party::new(self.party))
         {
-            let need = self.background.bites.bite(&shared.store, io.unix_ms(), BITE_US);
-            self.background.urgent = need == Need::Now;
+            let party = self.party;
+            let progress = shared.store.bite(
+                io.unix_ms(),
+                shared.active_expire.load(Relaxed),
+                &mut |space| invoke::removed(shared, party, space),
+            );
+            if !progress.busy {
+                self.background.left -= 1;
+            }
         }
-        if self.background.urgent {
+        if self.background.left > 0 || std::mem::take(&mut self.retry_soon) {
             return Next::Again;
         }
-        if !self.background.bites_armed && shared.store.needs_bites() {
-            self.background.bites_armed = true;
-            io.set_timer(io.now() + BITES_EVERY, BITES);
+        self.arm_round(shared, io);
+        Next::Wait
+    }
+
+    fn arm_round(&mut self, shared: &Shared, io: &mut Io) {
+        if self.background.round_armed {
+            return;
         }
-        if std::mem::take(&mut self.retry_soon) { Next::Again } else { Next::Wait }
+        let quiet = shared.stats.party(self.party).executed.load(Relaxed)
+            == self.background.executed_before;
+        if quiet
+            && self.background.quiet_rounds >= QUIET_ROUNDS
+            && !(0..shared.store.databases()).any(|db| shared.store.expires_size(db) != 0)
+        {
+            return;
+        }
+        self.background.round_armed = true;
+        io.set_timer(io.now() + ROUND_EVERY, BITES);
     }
 
     fn arm_pause(&mut self, shared: &Shared, io: &mut Io) {
@@ -104,7 +144,10 @@ impl Core {
         let now_ms = io.unix_ms();
         for (conn, session) in self.sessions.0.iter().flatten() {
             // Whoever waits for an answer is not idle.
-            if session.state == State::Ready && !session.monitor && now_ms - session.card.active_ms.load(Relaxed) > timeout_ms {
+            if session.state == State::Ready
+                && !session.monitor
+                && now_ms - session.card.active_ms.load(Relaxed) > timeout_ms
+            {
                 io.close(*conn);
             }
         }
@@ -117,9 +160,67 @@ impl Core {
     /// Whether there is room for a command that needs memory, after evicting what the policy allows.
     pub(super) fn make_room(&mut self, shared: &Shared, io: &Io) -> bool {
         let limit = self.maxmemory_bytes;
-        if shared.used_memory() <= limit {
+        let used = shared.used_memory();
+        if used <= limit {
             return true;
         }
-        self.background.bites.evict(&shared.store, self.settings.maxmemory_policy, io.unix_ms(), || shared.used_memory() <= limit)
+        let policy = evict_policy(self.settings.maxmemory_policy);
+        if policy == EvictPolicy::NoEviction {
+            return false;
+        }
+        self.evict(shared, io.unix_ms(), policy, used - limit);
+        shared.used_memory() <= limit
+    }
+
+    /// Evicts about `goal_bytes` from shards chosen by their number of keys. Bounded: a command evicts somewhat more than it needs
+    /// itself, so the excess shrinks command by command instead of in one mass eviction.
+    fn evict(&mut self, shared: &Shared, now_ms: i64, policy: EvictPolicy, goal_bytes: u64) {
+        const TRIES: usize = 32;
+        const GOAL_MAX_BYTES: u64 = 16 * 1024;
+        let goal_bytes = goal_bytes.min(GOAL_MAX_BYTES);
+        let mut freed = 0;
+        for _ in 0..TRIES {
+            if freed >= goal_bytes {
+                return;
+            }
+            let db = self.random_database(shared);
+            let Some(shard) = shared.store.random_shard(db, self.scratch.rng.next_u64()) else {
+                continue;
+            };
+            let Some(mut space) = shared.store.try_borrow_one(shard) else {
+                continue;
+            };
+            freed += space
+                .shard_db(shard, db, now_ms)
+                .evict_bite(policy, goal_bytes - freed);
+            invoke::removed(shared, self.party, &mut space);
+        }
+    }
+
+    /// A database, chosen by its number of keys.
+    fn random_database(&mut self, shared: &Shared) -> u16 {
+        let sizes = (0..shared.store.databases()).map(|db| shared.store.dbsize(db));
+        let mut nth = self.scratch.rng.below(sizes.clone().sum());
+        for (db, size) in sizes.enumerate() {
+            if nth < size {
+                return db as u16;
+            }
+            nth -= size;
+        }
+        0
+    }
+}
+
+/// The store's name for a configured policy. The least recently *modified* variants fall back on recency of use.
+fn evict_policy(policy: EvictionPolicy) -> EvictPolicy {
+    match policy {
+        EvictionPolicy::NoEviction => EvictPolicy::NoEviction,
+        EvictionPolicy::AllkeysLru | EvictionPolicy::AllkeysLrm => EvictPolicy::AllkeysLru,
+        EvictionPolicy::VolatileLru | EvictionPolicy::VolatileLrm => EvictPolicy::VolatileLru,
+        EvictionPolicy::AllkeysLfu => EvictPolicy::AllkeysLfu,
+        EvictionPolicy::VolatileLfu => EvictPolicy::VolatileLfu,
+        EvictionPolicy::AllkeysRandom => EvictPolicy::AllkeysRandom,
+        EvictionPolicy::VolatileRandom => EvictPolicy::VolatileRandom,
+        EvictionPolicy::VolatileTtl => EvictPolicy::VolatileTtl,
     }
 }

@@ -8,7 +8,7 @@ use crate::registry::{CommandId, Lookup, Runner};
 use crate::session::Session;
 use crate::shared::Shared;
 use pantala_commands::KeyAt;
-use pantala_protocol::request::Limits;
+use pantala_protocol::Limits;
 use pantala_protocol::{Args, OwnedArgs, Parsed, ProtocolError, Span};
 use std::ops::Range;
 
@@ -69,7 +69,16 @@ pub enum Parsing {
 
 impl Batch {
     /// Parses commands from `input[*at..]`, at most `limit`; `*at` moves behind them.
-    pub fn fill(&mut self, shared: &Shared, session: &mut Session, positions: &mut Vec<u32>, limits: &Limits, input: &[u8], at: &mut usize, limit: usize) -> Parsing {
+    pub fn fill(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        positions: &mut Vec<u32>,
+        limits: &Limits,
+        input: &[u8],
+        at: &mut usize,
+        limit: usize,
+    ) -> Parsing {
         self.items.clear();
         self.keys.clear();
         self.spans.clear();
@@ -87,7 +96,9 @@ impl Batch {
             let first = self.keys.len() as u32;
             let named = match shared.registry.lookup(args) {
                 Lookup::Found(entry) => {
-                    if matches!(entry.runner, Runner::Keys(_) | Runner::All(_)) && entry.spec.arity_fits(args.len()) {
+                    if matches!(entry.runner, Runner::Keys(_) | Runner::All(_))
+                        && entry.spec.arity_fits(args.len())
+                    {
                         invoke::keys_of(&shared.store, entry, args, positions, &mut self.keys);
                     }
                     Named::Command(entry.id)
@@ -95,7 +106,12 @@ impl Batch {
                 Lookup::Unknown => Named::Unknown,
                 Lookup::UnknownSubcommand(container) => Named::UnknownSubcommand(container.id),
             };
-            self.items.push(Item { start, named, keys: first..self.keys.len() as u32, place });
+            self.items.push(Item {
+                start,
+                named,
+                keys: first..self.keys.len() as u32,
+                place,
+            });
             self.end = *at;
         }
         Parsing::More

@@ -8,8 +8,8 @@ use crate::session::{ReplyMode, Session, State};
 use crate::shared::Shared;
 use crate::stats;
 use pantala_borrow::Party;
-use pantala_protocol::request::Limits;
-use pantala_protocol::{Parser, Reply};
+use pantala_protocol::Limits;
+use pantala_protocol::Parser;
 use pantala_reactor::{ConnId, Io};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +21,14 @@ const BACKLOG_KEPT_BYTES: usize = 16 * 1024;
 
 impl Core {
     /// Executes what arrived, or keeps it when the session waits.
-    pub(super) fn feed(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, bytes: &[u8]) {
+    pub(super) fn feed(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        bytes: &[u8],
+    ) {
         if session.state == State::Ready && session.backlog() == 0 {
             let used = self.execute(shared, io, conn, session, bytes);
             self.keep(shared, io, conn, session, &bytes[used..]);
@@ -34,7 +41,14 @@ impl Core {
     }
 
     /// Adds bytes to the backlog, within the client's limits.
-    fn keep(&mut self, shared: &Shared, io: &mut Io, conn: ConnId, session: &mut Session, bytes: &[u8]) {
+    fn keep(
+        &mut self,
+        shared: &Shared,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        bytes: &[u8],
+    ) {
         if session.state == State::Closing || bytes.is_empty() {
             return;
         }
@@ -45,7 +59,9 @@ impl Core {
         if let Some(missing) = session.parser.needs() {
             // Announced by the peer: room is made for a part at most, the rest as it really comes.
             const TRUSTED_BYTES: usize = 1024 * 1024;
-            session.pending.reserve(missing.min(TRUSTED_BYTES).max(bytes.len()));
+            session
+                .pending
+                .reserve(missing.min(TRUSTED_BYTES).max(bytes.len()));
         }
         session.pending.extend_from_slice(bytes);
         if session.backlog() as u64 > self.settings.client_query_buffer_limit_bytes {
@@ -57,7 +73,13 @@ impl Core {
     }
 
     /// Executes the backlog of a session that waited.
-    pub(super) fn carry_on(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session) {
+    pub(super) fn carry_on(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+    ) {
         session.state = State::Ready;
         let input = std::mem::take(&mut session.pending);
         let from = std::mem::take(&mut session.pending_at);
@@ -79,14 +101,32 @@ impl Core {
     }
 
     /// Executes the commands in `input` and says how many bytes are done with.
-    fn execute(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, input: &[u8]) -> usize {
+    fn execute(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        input: &[u8],
+    ) -> usize {
         let mut at = 0;
         let mut batch = std::mem::take(&mut self.batch);
         let used = loop {
             // Before authentication the limits may change with the next command.
-            let limits = Limits { unauthenticated: !session.authenticated, ..self.limits };
+            let limits = Limits {
+                unauthenticated: !session.authenticated,
+                ..self.limits
+            };
             let limit = if session.authenticated { BATCH_MAX } else { 1 };
-            let parsing = batch.fill(shared, session, &mut self.scratch.positions, &limits, input, &mut at, limit);
+            let parsing = batch.fill(
+                shared,
+                session,
+                &mut self.scratch.positions,
+                &limits,
+                input,
+                &mut at,
+                limit,
+            );
             if !batch.items.is_empty() {
                 batch.prefetch(shared, session.db);
                 if let Some(unexecuted) = self.run_batch(shared, io, conn, session, &batch, input) {
@@ -101,7 +141,7 @@ impl Core {
                 Parsing::More => {}
                 Parsing::Exhausted => break at,
                 Parsing::Broken(error) => {
-                    Reply::new(io.out(conn), session.proto).error(error.to_string());
+                    error.write_reply(io.out(conn));
                     session.state = State::Closing;
                     break input.len();
                 }
@@ -112,7 +152,15 @@ impl Core {
     }
 
     /// Runs the commands of a batch in order. `Some(offset)`: execution stopped, and the bytes from there on are not done with.
-    fn run_batch(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, batch: &super::Batch, input: &[u8]) -> Option<usize> {
+    fn run_batch(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        batch: &super::Batch,
+        input: &[u8],
+    ) -> Option<usize> {
         let Ok(_inside) = shared.store.gate().enter(Party::new(self.party)) else {
             session.state = State::Aside;
             return batch.items.first().map(|item| item.start);
@@ -157,13 +205,23 @@ impl Core {
     }
 
     /// Whether a client does not read its replies: it gets no more of them for now, or none at all beyond its limit.
-    fn is_flooded(&mut self, shared: &Shared, io: &mut Io, conn: ConnId, session: &mut Session) -> bool {
+    fn is_flooded(
+        &mut self,
+        shared: &Shared,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+    ) -> bool {
         io.send_now(conn);
         let unsent = io.out_len(conn);
         if unsent <= Io::OUT_HIGH {
             return false;
         }
-        let hard = self.settings.client_output_buffer_limit.normal.hard_limit_bytes;
+        let hard = self
+            .settings
+            .client_output_buffer_limit
+            .normal
+            .hard_limit_bytes;
         if hard != 0 && unsent as u64 > hard {
             stats::add(&shared.stats.party(self.party).closed_for_output, 1);
             session.state = State::Closing;
@@ -176,25 +234,43 @@ impl Core {
     }
 
     /// One clock reading for the whole batch: each command is counted with its share.
-    fn settle_batch(&mut self, shared: &Shared, io: &Io, session: &Session, tally: &Tally, started: std::time::Instant) {
+    fn settle_batch(
+        &mut self,
+        shared: &Shared,
+        io: &Io,
+        session: &Session,
+        tally: &Tally,
+        started: std::time::Instant,
+    ) {
         if tally.executed == 0 {
             return;
         }
         let end = clock::now();
         self.last_end = end;
         let party = shared.stats.party(self.party);
-        let shared_out = (end.saturating_duration_since(started).as_nanos() as u64).saturating_sub(tally.timed_nanos);
+        let shared_out = (end.saturating_duration_since(started).as_nanos() as u64)
+            .saturating_sub(tally.timed_nanos);
         let share = shared_out / tally.untimed().max(1);
         for &(id, calls) in &tally.runs[..tally.run_count] {
             party.command(id).executed(calls, share);
         }
         stats::add(&party.executed, tally.executed);
-        session.card.commands.store(session.card.commands.load(Relaxed) + tally.executed, Relaxed);
+        session.card.commands.store(
+            session.card.commands.load(Relaxed) + tally.executed,
+            Relaxed,
+        );
         session.card.active_ms.store(io.unix_ms(), Relaxed);
     }
 
     /// The reply of a command that ran on a helper thread.
-    pub(super) fn helped(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, reply: &[u8]) {
+    pub(super) fn helped(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        reply: &[u8],
+    ) {
         let before = io.out_len(conn);
         io.out(conn).extend_from_slice(reply);
         if session.reply_mode != ReplyMode::On {
@@ -206,8 +282,19 @@ impl Core {
     }
 
     /// For whom commands of this session run.
-    pub(super) fn caller<'a>(settings: &'a pantala_config::Settings, party: usize, session: &Session, now_ms: i64) -> Caller<'a> {
-        Caller { db: session.db, proto: session.proto, now_ms, party, settings }
+    pub(super) fn caller<'a>(
+        settings: &'a pantala_config::Settings,
+        party: usize,
+        session: &Session,
+        now_ms: i64,
+    ) -> Caller<'a> {
+        Caller {
+            db: session.db,
+            proto: session.proto,
+            now_ms,
+            party,
+            settings,
+        }
     }
 }
 
@@ -235,7 +322,13 @@ pub(super) struct Tally {
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { runs: [(0, 0); BATCH_MAX], run_count: 0, executed: 0, timed: 0, timed_nanos: 0 }
+        Self {
+            runs: [(0, 0); BATCH_MAX],
+            run_count: 0,
+            executed: 0,
+            timed: 0,
+            timed_nanos: 0,
+        }
     }
 }
 

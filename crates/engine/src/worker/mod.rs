@@ -17,10 +17,10 @@ use crate::shared::{Mail, Shared};
 use crate::stats;
 use batch::Batch;
 use pantala_config::Settings;
-use pantala_protocol::request::Limits;
+use pantala_protocol::Limits;
 use pantala_reactor::{ConnId, Io, Next, Origin, Service};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// The service of one reactor thread.
@@ -65,10 +65,17 @@ impl Sessions {
         self.0[at] = Some((conn, session));
     }
     fn take(&mut self, conn: ConnId) -> Option<Box<Session>> {
-        self.0.get_mut(conn.index())?.take_if(|(id, _)| *id == conn).map(|(_, session)| session)
+        self.0
+            .get_mut(conn.index())?
+            .take_if(|(id, _)| *id == conn)
+            .map(|(_, session)| session)
     }
     fn get(&self, conn: ConnId) -> Option<&Session> {
-        self.0.get(conn.index())?.as_ref().filter(|(id, _)| *id == conn).map(|(_, session)| &**session)
+        self.0
+            .get(conn.index())?
+            .as_ref()
+            .filter(|(id, _)| *id == conn)
+            .map(|(_, session)| &**session)
     }
 }
 
@@ -84,7 +91,9 @@ impl Worker {
             settings,
             settings_version,
             sessions: Sessions::default(),
-            scratch: Scratch::new(shared.facts.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            scratch: Scratch::new(
+                shared.facts.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            ),
             batch: Batch::default(),
             aside: Vec::new(),
             monitors: Vec::new(),
@@ -98,7 +107,10 @@ impl Worker {
 }
 
 fn limits_of(settings: &Settings) -> Limits {
-    Limits { bulk_bytes: settings.proto_max_bulk_len_bytes, ..Limits::default() }
+    Limits {
+        bulk_bytes: settings.proto_max_bulk_len_bytes,
+        ..Limits::default()
+    }
 }
 
 impl Service for Worker {
@@ -118,25 +130,34 @@ impl Service for Worker {
             memcached: false,
             now_ms: io.unix_ms(),
         });
-        if core.settings.protected_mode && core.settings.requirepass.is_empty() && !origin.loopback {
+        if core.settings.protected_mode && core.settings.requirepass.is_empty() && !origin.loopback
+        {
             io.out(conn).extend_from_slice(PROTECTED.as_bytes());
             io.close_after_flush(conn);
         }
         let authenticated = core.settings.requirepass.is_empty();
-        core.sessions.insert(conn, Box::new(Session::new(card, authenticated)));
+        core.sessions
+            .insert(conn, Box::new(Session::new(card, authenticated)));
         core.background.connection_opened(io, &core.settings);
     }
 
     fn received(&mut self, io: &mut Io, conn: ConnId, bytes: &[u8]) {
         let Self { shared, core } = self;
-        let Some(mut session) = core.sessions.take(conn) else { return };
-        stats::add(&shared.stats.party(core.party).read_bytes, bytes.len() as u64);
+        let Some(mut session) = core.sessions.take(conn) else {
+            return;
+        };
+        stats::add(
+            &shared.stats.party(core.party).read_bytes,
+            bytes.len() as u64,
+        );
         core.feed(shared, io, conn, &mut session, bytes);
         core.put_back(io, conn, session);
     }
 
     fn ended(&mut self, io: &mut Io, conn: ConnId) {
-        let Some(mut session) = self.core.sessions.take(conn) else { return };
+        let Some(mut session) = self.core.sessions.take(conn) else {
+            return;
+        };
         session.ended = true;
         self.core.put_back(io, conn, session);
     }
@@ -153,7 +174,9 @@ impl Service for Worker {
 
     fn drained(&mut self, io: &mut Io, conn: ConnId) {
         let Self { shared, core } = self;
-        let Some(mut session) = core.sessions.take(conn) else { return };
+        let Some(mut session) = core.sessions.take(conn) else {
+            return;
+        };
         if session.state == State::Full {
             core.carry_on(shared, io, conn, &mut session);
         }
@@ -164,7 +187,9 @@ impl Service for Worker {
         let Self { shared, core } = self;
         match mail {
             Mail::Helped { conn, reply } => {
-                let Some(mut session) = core.sessions.take(conn) else { return };
+                let Some(mut session) = core.sessions.take(conn) else {
+                    return;
+                };
                 core.helped(shared, io, conn, &mut session, &reply);
                 core.put_back(io, conn, session);
             }
@@ -218,7 +243,9 @@ impl Core {
             return;
         }
         for conn in std::mem::take(&mut self.aside) {
-            let Some(mut session) = self.sessions.take(conn) else { continue };
+            let Some(mut session) = self.sessions.take(conn) else {
+                continue;
+            };
             self.carry_on(shared, io, conn, &mut session);
             self.put_back(io, conn, session);
         }
@@ -239,7 +266,8 @@ impl Core {
 
     fn show_monitors(&mut self, io: &mut Io, line: &[u8]) {
         let sessions = &self.sessions;
-        self.monitors.retain(|&conn| sessions.get(conn).is_some_and(|session| session.monitor));
+        self.monitors
+            .retain(|&conn| sessions.get(conn).is_some_and(|session| session.monitor));
         for &conn in &self.monitors {
             io.out(conn).extend_from_slice(line);
         }
@@ -249,7 +277,10 @@ impl Core {
 fn note_card(card: &Card, session: &Session, output_bytes: usize) {
     card.query_bytes.store(session.backlog(), Relaxed);
     card.output_bytes.store(output_bytes, Relaxed);
-    card.waiting.store(!matches!(session.state, State::Ready | State::Closing), Relaxed);
+    card.waiting.store(
+        !matches!(session.state, State::Ready | State::Closing),
+        Relaxed,
+    );
 }
 
 const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. \

@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::stats;
 use crate::turn::{Next, Turn};
 use crate::{families, transaction};
-use pantala_borrow::{Outcome, Parked, Party};
+use pantala_borrow::{Parked, Party};
 use pantala_commands::{Flags, KeyAt};
 use pantala_protocol::{Args, Reply};
 use pantala_reactor::{ConnId, Io};
@@ -35,7 +35,10 @@ pub(super) enum Step {
 const SPINS: u32 = 64;
 
 impl Core {
-    #[expect(clippy::too_many_arguments, reason = "the pieces of a worker that a command may touch, borrowed apart")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
     #[inline]
     pub(super) fn step(
         &mut self,
@@ -56,7 +59,14 @@ impl Core {
             }
             Named::UnknownSubcommand(id) => {
                 let container = shared.registry.entry(id);
-                return self.refuse(shared, io, conn, session, Some(container), &unknown_subcommand(container, args));
+                return self.refuse(
+                    shared,
+                    io,
+                    conn,
+                    session,
+                    Some(container),
+                    &unknown_subcommand(container, args),
+                );
             }
         };
         if let Err(text) = self.admit(shared, io, session, entry, args) {
@@ -73,17 +83,37 @@ impl Core {
             families::monitor::feed(shared, session, entry, args);
         }
         match entry.runner {
-            Runner::Keys(_) => self.run_keys(shared, io, conn, session, entry, args, batch.keys(item), tally),
+            Runner::Keys(_) => self.run_keys(
+                shared,
+                io,
+                conn,
+                session,
+                entry,
+                args,
+                batch.keys(item),
+                tally,
+            ),
             Runner::All(_) => self.away(shared, conn, session, entry, args, &[]),
             Runner::Walk(_) => self.run_walk(shared, io, conn, session, entry, args, tally),
-            Runner::Session(run) => self.run_session(shared, io, conn, session, entry, run, args, tally),
-            Runner::Container => self.refuse(shared, io, conn, session, Some(entry), &wrong_arity(entry)),
+            Runner::Session(run) => {
+                self.run_session(shared, io, conn, session, entry, run, args, tally)
+            }
+            Runner::Container => {
+                self.refuse(shared, io, conn, session, Some(entry), &wrong_arity(entry))
+            }
         }
     }
 
     /// Checks that come before execution and queueing. `Err(Some(text))`: refused; `Err(None)`: wait for the end of a pause.
     #[inline]
-    fn admit(&mut self, shared: &Shared, io: &Io, session: &Session, entry: &Entry, args: Args<'_>) -> Result<(), Option<String>> {
+    fn admit(
+        &mut self,
+        shared: &Shared,
+        io: &Io,
+        session: &Session,
+        entry: &Entry,
+        args: Args<'_>,
+    ) -> Result<(), Option<String>> {
         if !entry.spec.arity_fits(args.len()) || matches!(entry.runner, Runner::Container) {
             return Err(Some(wrong_arity(entry)));
         }
@@ -91,25 +121,48 @@ impl Core {
             return Err(Some("NOAUTH Authentication required.".to_owned()));
         }
         if session.queue.is_some() && entry.spec.flags.contains(Flags::NO_MULTI) {
-            return Err(Some("ERR Command not allowed inside a transaction".to_owned()));
+            return Err(Some(
+                "ERR Command not allowed inside a transaction".to_owned(),
+            ));
         }
         let needs_memory = entry.spec.flags.contains(Flags::DENYOOM)
-            || (entry.spec.name == "exec" && session.queue.as_ref().is_some_and(|queue| queue.needs_memory));
+            || (entry.spec.name == "exec"
+                && session
+                    .queue
+                    .as_ref()
+                    .is_some_and(|queue| queue.needs_memory));
         if needs_memory && self.maxmemory_bytes != 0 && !self.make_room(shared, io) {
-            return Err(Some("OOM command not allowed when used memory > 'maxmemory'.".to_owned()));
+            return Err(Some(
+                "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
+            ));
         }
-        let writes = entry.spec.flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE)
-            || (entry.spec.name == "exec" && session.queue.as_ref().is_some_and(|queue| queue.writes));
+        let writes = entry
+            .spec
+            .flags
+            .intersects(Flags::WRITE | Flags::MAY_REPLICATE)
+            || (entry.spec.name == "exec"
+                && session.queue.as_ref().is_some_and(|queue| queue.writes));
         let queued = session.queue.is_some() && entry.spec.name != "exec";
         // `CLIENT UNPAUSE` must get through a pause of all commands: Redis lets commands of this kind pass by their flags too.
-        if !queued && entry.parent.is_none_or(|_| entry.spec.name != "unpause") && shared.pause.holds(writes, io.unix_ms()).is_some() {
+        if !queued
+            && entry.parent.is_none_or(|_| entry.spec.name != "unpause")
+            && shared.pause.holds(writes, io.unix_ms()).is_some()
+        {
             return Err(None);
         }
         Ok(())
     }
 
     /// Writes an error reply; inside `MULTI` the transaction is spoilt.
-    fn refuse(&mut self, shared: &Shared, io: &mut Io, conn: ConnId, session: &mut Session, entry: Option<&Entry>, text: &str) -> Step {
+    fn refuse(
+        &mut self,
+        shared: &Shared,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        entry: Option<&Entry>,
+        text: &str,
+    ) -> Step {
         if let Some(queue) = &mut session.queue {
             queue.refused = true;
         }
@@ -122,11 +175,25 @@ impl Core {
         Step::Done
     }
 
-    fn enqueue(&mut self, shared: &Shared, io: &mut Io, conn: ConnId, session: &mut Session, entry: &Entry, args: Args<'_>) -> Step {
+    fn enqueue(
+        &mut self,
+        shared: &Shared,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        entry: &Entry,
+        args: Args<'_>,
+    ) -> Step {
         let keys = &mut self.scratch.keys;
         keys.clear();
         if matches!(entry.runner, Runner::Keys(_)) {
-            invoke::keys_of(&shared.store, entry, args, &mut self.scratch.positions, keys);
+            invoke::keys_of(
+                &shared.store,
+                entry,
+                args,
+                &mut self.scratch.positions,
+                keys,
+            );
         }
         if let Some(queue) = &mut session.queue {
             queue.push(entry, args, keys);
@@ -134,14 +201,20 @@ impl Core {
                 stats::add(&shared.stats.party(self.party).closed_for_query, 1);
                 return Step::Close;
             }
-            session.card.queued.store(queue.commands.len() as i64, Relaxed);
+            session
+                .card
+                .queued
+                .store(queue.commands.len() as i64, Relaxed);
             session.card.queue_bytes.store(queue.bytes, Relaxed);
         }
         Reply::new(io.out(conn), session.proto).simple("QUEUED");
         Step::Done
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the pieces of a worker that a command may touch, borrowed apart")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
     #[inline]
     fn run_keys(
         &mut self,
@@ -154,14 +227,28 @@ impl Core {
         keys: &[KeyAt],
         tally: &mut Tally,
     ) -> Step {
-        let Some(mut space) = self.borrow(shared, session, keys) else { return Step::Wait(State::Aside) };
+        let Some(mut space) = self.borrow(shared, session, keys) else {
+            return Step::Wait(State::Aside);
+        };
         let caller = Self::caller(&self.settings, self.party, session, io.unix_ms());
         let timed = self.times_each().then(clock::now);
-        let called = invoke::call(shared, caller, &mut self.scratch, &mut space, entry, args, keys, io.out(conn), entry.cost_us.is_some());
+        let called = invoke::call(
+            shared,
+            caller,
+            &mut self.scratch,
+            &mut space,
+            entry,
+            args,
+            keys,
+            io.out(conn),
+            entry.cost_us.is_some(),
+        );
         drop(space);
         match called {
             Called::TooLong => return self.away(shared, conn, session, entry, args, keys),
-            Called::Failed => stats::add(&shared.stats.party(self.party).command(entry.id).failed, 1),
+            Called::Failed => {
+                stats::add(&shared.stats.party(self.party).command(entry.id).failed, 1)
+            }
             Called::Done | Called::Busy(_) => {}
         }
         match timed {
@@ -173,7 +260,12 @@ impl Core {
 
     /// Borrows the shards of `keys`. `None`: one is busy, and this worker will be woken when it is given back.
     #[inline]
-    fn borrow<'s>(&mut self, shared: &'s Shared, session: &mut Session, keys: &[KeyAt]) -> Option<Space<'s>> {
+    fn borrow<'s>(
+        &mut self,
+        shared: &'s Shared,
+        session: &mut Session,
+        keys: &[KeyAt],
+    ) -> Option<Space<'s>> {
         if let [key] = keys
             && let Some(space) = shared.store.try_borrow_one(shared.store.shard_of(key.hash))
         {
@@ -186,34 +278,69 @@ impl Core {
         }
         set.seal();
         loop {
-            match shared.store.try_borrow(set, &mut session.attempt) {
-                Outcome::Borrowed(space) => return Some(space),
-                Outcome::Busy(shard) => match shared.store.park(shard, Party::new(self.party)) {
-                    Parked::FreeNow => {}
-                    Parked::Registered => {
-                        stats::add(&shared.stats.party(self.party).set_aside, 1);
+            match shared
+                .store
+                .try_borrow(&self.scratch.set, &mut session.attempt)
+            {
+                Ok(space) => return Some(space),
+                Err(shard) => {
+                    if self.park(shared, shard) {
                         return None;
                     }
-                },
+                }
             }
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the pieces of a worker that a command may touch, borrowed apart")]
-    fn run_walk(&mut self, shared: &Arc<Shared>, io: &mut Io, conn: ConnId, session: &mut Session, entry: &Entry, args: Args<'_>, tally: &mut Tally) -> Step {
+    /// Waits for a busy shard: the session is to be set aside. `false`: the shard is free by now, so the command can be tried again at
+    /// once.
+    fn park(&mut self, shared: &Shared, shard: u16) -> bool {
+        match shared.store.park(shard, Party::new(self.party)) {
+            Parked::FreeNow => return false,
+            Parked::Registered => {}
+            // Kept for another for a moment: no wake will come.
+            Parked::Reserved => self.retry_soon = true,
+        }
+        stats::add(&shared.stats.party(self.party).set_aside, 1);
+        true
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
+    fn run_walk(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        entry: &Entry,
+        args: Args<'_>,
+        tally: &mut Tally,
+    ) -> Step {
         // What goes over the whole keyspace takes long when there are many keys.
         const NANOS_PER_KEY: u64 = 40;
         let whole = entry.cost_us.is_none() && !entry.spec.flags.contains(Flags::FAST);
-        if whole && shared.store.dbsize(session.db) * NANOS_PER_KEY / 1_000 > invoke::LONG_COMMAND_US {
+        if whole
+            && shared.store.dbsize(session.db) * NANOS_PER_KEY / 1_000 > invoke::LONG_COMMAND_US
+        {
             return self.away(shared, conn, session, entry, args, &[]);
         }
         let started = clock::now();
         for _ in 0..SPINS {
             let caller = Self::caller(&self.settings, self.party, session, io.unix_ms());
-            match invoke::walk(shared, caller, &mut self.scratch, entry, args, io.out(conn), false) {
+            match invoke::walk(
+                shared,
+                caller,
+                &mut self.scratch,
+                entry,
+                args,
+                io.out(conn),
+                false,
+            ) {
                 Called::Busy(shard) => {
-                    if matches!(shared.store.park(shard, Party::new(self.party)), Parked::Registered) {
-                        stats::add(&shared.stats.party(self.party).set_aside, 1);
+                    if self.park(shared, shard) {
                         return Step::Wait(State::Aside);
                     }
                 }
@@ -230,7 +357,10 @@ impl Core {
         self.away(shared, conn, session, entry, args, &[])
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the pieces of a worker that a command may touch, borrowed apart")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
     fn run_session(
         &mut self,
         shared: &Arc<Shared>,
@@ -271,18 +401,18 @@ impl Core {
         match next {
             Next::Continue | Next::Close => {
                 self.note_time(shared, io, session, entry, args, started, tally);
-                if next == Next::Close { Step::Close } else { Step::Done }
+                if next == Next::Close {
+                    Step::Close
+                } else {
+                    Step::Done
+                }
             }
-            Next::Aside(shard) => match shared.store.park(shard, Party::new(self.party)) {
-                Parked::Registered => {
-                    stats::add(&shared.stats.party(self.party).set_aside, 1);
-                    Step::Wait(State::Aside)
-                }
-                Parked::FreeNow => {
+            Next::Aside(shard) => {
+                if !self.park(shared, shard) {
                     self.retry_soon = true;
-                    Step::Wait(State::Aside)
                 }
-            },
+                Step::Wait(State::Aside)
+            }
             Next::Again => {
                 self.retry_soon = true;
                 Step::Wait(State::Aside)
@@ -292,7 +422,15 @@ impl Core {
     }
 
     /// Hands a long command to a helper thread.
-    fn away(&mut self, shared: &Shared, conn: ConnId, session: &Session, entry: &Entry, args: Args<'_>, keys: &[KeyAt]) -> Step {
+    fn away(
+        &mut self,
+        shared: &Shared,
+        conn: ConnId,
+        session: &Session,
+        entry: &Entry,
+        args: Args<'_>,
+        keys: &[KeyAt],
+    ) -> Step {
         stats::add(&shared.stats.party(self.party).helped, 1);
         shared.helpers.submit(Job {
             worker: self.party,
@@ -312,44 +450,87 @@ impl Core {
     fn times_each(&self) -> bool {
         /// Thresholds below this could be met by an ordinary command; above, only long ones meet them, which are timed anyway.
         const SLOW_US: i64 = 1_000;
-        (0..SLOW_US).contains(&self.settings.slowlog_log_slower_than_us) || self.settings.latency_monitor_threshold_ms != 0
+        (0..SLOW_US).contains(&self.settings.slowlog_log_slower_than_us)
+            || self.settings.latency_monitor_threshold_ms != 0
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the pieces of a worker that a command may touch, borrowed apart")]
-    fn note_time(&mut self, shared: &Shared, io: &Io, session: &Session, entry: &Entry, args: Args<'_>, started: std::time::Instant, tally: &mut Tally) {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
+    fn note_time(
+        &mut self,
+        shared: &Shared,
+        io: &Io,
+        session: &Session,
+        entry: &Entry,
+        args: Args<'_>,
+        started: std::time::Instant,
+        tally: &mut Tally,
+    ) {
         let nanos = started.elapsed().as_nanos() as u64;
         tally.note_timed(nanos);
-        shared.stats.party(self.party).command(entry.id).executed(1, nanos);
+        shared
+            .stats
+            .party(self.party)
+            .command(entry.id)
+            .executed(1, nanos);
         if !entry.spec.flags.contains(Flags::SKIP_SLOWLOG) {
-            shared.slowlog.note(&self.settings, &session.card, entry, args, io.unix_ms(), nanos / 1_000);
+            shared.slowlog.note(
+                &self.settings,
+                &session.card,
+                entry,
+                args,
+                io.unix_ms(),
+                nanos / 1_000,
+            );
         }
-        let event = if entry.spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
-        shared.latency.note(&self.settings, event, io.unix_ms(), nanos / 1_000_000);
+        let event = if entry.spec.flags.contains(Flags::FAST) {
+            "fast-command"
+        } else {
+            "command"
+        };
+        shared
+            .latency
+            .note(&self.settings, event, io.unix_ms(), nanos / 1_000_000);
     }
 }
 
 fn wrong_arity(entry: &Entry) -> String {
-    format!("ERR wrong number of arguments for '{}' command", entry.full_name)
+    format!(
+        "ERR wrong number of arguments for '{}' command",
+        entry.full_name
+    )
 }
 
 /// Redis quotes at most 128 bytes of the name and of the arguments.
 const QUOTED_MAX: usize = 128;
 
 fn unknown_command(args: Args<'_>) -> String {
-    let quoted = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(QUOTED_MAX)]).into_owned();
+    let quoted =
+        |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(QUOTED_MAX)]).into_owned();
     let mut shown = String::new();
     for arg in args.iter().skip(1) {
         if shown.len() >= QUOTED_MAX {
             break;
         }
         let room = QUOTED_MAX - shown.len();
-        shown.push_str(&format!("'{}' ", String::from_utf8_lossy(&arg[..arg.len().min(room)])));
+        shown.push_str(&format!(
+            "'{}' ",
+            String::from_utf8_lossy(&arg[..arg.len().min(room)])
+        ));
     }
-    format!("ERR unknown command '{}', with args beginning with: {shown}", args.get(0).map(quoted).unwrap_or_default())
+    format!(
+        "ERR unknown command '{}', with args beginning with: {shown}",
+        args.get(0).map(quoted).unwrap_or_default()
+    )
 }
 
 fn unknown_subcommand(container: &Entry, args: Args<'_>) -> String {
     let word = args.get(1).unwrap_or_default();
     let word = String::from_utf8_lossy(&word[..word.len().min(QUOTED_MAX)]);
-    format!("ERR unknown subcommand '{word}'. Try {} HELP.", container.full_name.to_ascii_uppercase())
+    format!(
+        "ERR unknown subcommand '{word}'. Try {} HELP.",
+        container.full_name.to_ascii_uppercase()
+    )
 }

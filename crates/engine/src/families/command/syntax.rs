@@ -1,0 +1,485 @@
+//! The argument tree of `COMMAND DOCS`, read from a command's syntax line.
+//!
+//! A syntax line is what the documentation of Redis prints behind a command's name:
+//! `key value [NX|XX] [EX seconds|PX milliseconds] [GET pattern [GET pattern ...]]`. Words in capitals are tokens, other words name
+//! values, `[…]` may be left out, `<a|b>` must be chosen from, `x [x ...]` may be repeated. The tree has the types that Redis
+//! uses, guessed from the names of the values, since the line says nothing more about them.
+//!
+//! Syntax lines are constants of this program: a line that cannot be read is a defect, which a test over all commands finds; at
+//! run time it yields no tree. Nothing here may panic.
+
+use std::fmt;
+
+/// How deeply brackets may be nested.
+const DEPTH_MAX: usize = 8;
+
+/// What an argument is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Any bytes.
+    String,
+    /// A number without a fraction.
+    Integer,
+    /// A number with a fraction.
+    Double,
+    /// A key.
+    Key,
+    /// A glob-style pattern.
+    Pattern,
+    /// A point in time.
+    UnixTime,
+    /// A word that stands for itself.
+    PureToken,
+    /// One of several.
+    OneOf,
+    /// Several that belong together.
+    Block,
+}
+
+impl Kind {
+    /// As `COMMAND DOCS` names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Double => "double",
+            Self::Key => "key",
+            Self::Pattern => "pattern",
+            Self::UnixTime => "unix-time",
+            Self::PureToken => "pure-token",
+            Self::OneOf => "oneof",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// One argument with all that belongs to it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Arg {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// The word in front of it, or which it is.
+    pub token: Option<String>,
+    /// May be left out.
+    pub optional: bool,
+    /// May be repeated.
+    pub multiple: bool,
+    /// The token is repeated with it.
+    pub multiple_token: bool,
+    /// Which of the command's key specifications finds it.
+    pub key_spec: Option<usize>,
+    /// Parts of a block, choices of a one-of.
+    pub args: Vec<Arg>,
+}
+
+impl Arg {
+    fn value(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: kind_of(name),
+            token: None,
+            optional: false,
+            multiple: false,
+            multiple_token: false,
+            key_spec: None,
+            args: Vec::new(),
+        }
+    }
+
+    fn of(name: String, kind: Kind, args: Vec<Self>) -> Self {
+        Self { name, kind, args, ..Self::value("") }
+    }
+
+    fn pure(token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..Self::of(name_of_token(token), Kind::PureToken, Vec::new()) }
+    }
+}
+
+/// Why a syntax line cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SyntaxError(String);
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// Reads a syntax line. `key_specs` is the number of the command's key specifications; the keys are numbered by it in order.
+pub fn parse(syntax: &str, key_specs: usize) -> Result<Vec<Arg>, SyntaxError> {
+    let words = split(syntax);
+    let mut parser = Parser { words: &words, at: 0 };
+    let mut choices = parser.choices(0)?;
+    if let Some(word) = parser.words.get(parser.at) {
+        return Err(SyntaxError(format!("unexpected '{word}' in '{syntax}'")));
+    }
+    let Some(items) = choices.pop().filter(|_| choices.is_empty()) else {
+        return Err(SyntaxError(format!("'|' outside brackets in '{syntax}'")));
+    };
+    let mut args = sequence(&items);
+    number_keys(&mut args, key_specs, &mut 0);
+    Ok(args)
+}
+
+/// A piece of the line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Item {
+    Word(String),
+    Optional(Vec<Vec<Item>>),
+    Choice(Vec<Vec<Item>>),
+    /// `x [x ...]`.
+    Repeated(Vec<Item>),
+    /// `...`, before it has been understood.
+    Dots,
+}
+
+fn split(syntax: &str) -> Vec<&str> {
+    const MARKS: [char; 5] = ['[', ']', '<', '>', '|'];
+    let mut words = Vec::new();
+    for piece in syntax.split_whitespace() {
+        let mut rest = piece;
+        while let Some(at) = rest.find(MARKS) {
+            if at != 0 {
+                words.push(&rest[..at]);
+            }
+            words.push(&rest[at..=at]);
+            rest = &rest[at + 1..];
+        }
+        if !rest.is_empty() {
+            words.push(rest);
+        }
+    }
+    words
+}
+
+struct Parser<'w> {
+    words: &'w [&'w str],
+    at: usize,
+}
+
+impl Parser<'_> {
+    /// Alternatives up to a closing bracket or the end.
+    fn choices(&mut self, depth: usize) -> Result<Vec<Vec<Item>>, SyntaxError> {
+        if depth > DEPTH_MAX {
+            return Err(SyntaxError(format!("more than {DEPTH_MAX} brackets in each other")));
+        }
+        let mut choices = Vec::new();
+        let mut items = Vec::new();
+        while let Some(&word) = self.words.get(self.at) {
+            match word {
+                "]" | ">" => break,
+                "|" => choices.push(std::mem::take(&mut items)),
+                "[" => {
+                    let inner = self.bracket("]", depth)?;
+                    optional(&mut items, inner);
+                }
+                "<" => {
+                    let inner = self.bracket(">", depth)?;
+                    items.push(Item::Choice(inner));
+                }
+                "..." => items.push(Item::Dots),
+                word => items.push(Item::Word(word.to_owned())),
+            }
+            self.at += 1;
+        }
+        choices.push(items);
+        Ok(choices)
+    }
+
+    /// What stands in a bracket; ends on the closing one.
+    fn bracket(&mut self, end: &str, depth: usize) -> Result<Vec<Vec<Item>>, SyntaxError> {
+        self.at += 1;
+        let inner = self.choices(depth + 1)?;
+        match self.words.get(self.at) {
+            Some(&word) if word == end => {}
+            other => return Err(SyntaxError(format!("'{end}' expected, {other:?} found"))),
+        }
+        if inner.iter().any(Vec::is_empty) {
+            return Err(SyntaxError("an empty alternative".to_owned()));
+        }
+        Ok(inner)
+    }
+}
+
+/// Appends `[inner]`: a repetition of what stands before it, a repetition by itself, or something optional.
+fn optional(items: &mut Vec<Item>, mut inner: Vec<Vec<Item>>) {
+    if let [only] = &mut inner[..]
+        && only.len() > 1
+        && only.last() == Some(&Item::Dots)
+    {
+        only.pop();
+        let start = items.len().checked_sub(only.len());
+        match start.filter(|&start| items[start..] == only[..]) {
+            Some(start) => {
+                let repeated = items.split_off(start);
+                items.push(Item::Repeated(repeated));
+            }
+            None => items.push(Item::Optional(vec![vec![Item::Repeated(std::mem::take(only))]])),
+        }
+        return;
+    }
+    items.push(Item::Optional(inner));
+}
+
+fn is_token(word: &str) -> bool {
+    !word.chars().any(|c| c.is_ascii_lowercase()) && !word.is_empty()
+}
+
+fn is_token_item(item: &Item) -> bool {
+    match item {
+        Item::Word(word) => is_token(word),
+        Item::Repeated(inner) => matches!(inner.first(), Some(Item::Word(word)) if is_token(word)),
+        Item::Optional(_) | Item::Choice(_) | Item::Dots => false,
+    }
+}
+
+/// The arguments of a sequence: a token takes what follows it up to the next token or option.
+fn sequence(items: &[Item]) -> Vec<Arg> {
+    let mut args = Vec::new();
+    let mut at = 0;
+    while let Some(item) = items.get(at) {
+        at += 1;
+        match item {
+            Item::Word(word) if is_token(word) => {
+                let taken = items[at..].iter().take_while(|item| !is_token_item(item) && !matches!(item, Item::Optional(_) | Item::Dots)).count();
+                args.push(with_token(word, &items[at..at + taken]));
+                at += taken;
+            }
+            Item::Word(word) => args.push(Arg::value(word)),
+            Item::Optional(choices) => {
+                let mut arg = one_of(choices);
+                arg.optional = true;
+                args.push(arg);
+            }
+            Item::Choice(choices) => args.push(one_of(choices)),
+            Item::Repeated(inner) => {
+                let mut arg = joined(sequence(inner));
+                arg.multiple = true;
+                arg.multiple_token = arg.token.is_some();
+                args.push(arg);
+            }
+            // A stray `...`: what stands before it may be repeated.
+            Item::Dots => {
+                if let Some(arg) = args.last_mut() {
+                    arg.multiple = true;
+                }
+            }
+        }
+    }
+    args
+}
+
+fn with_token(token: &str, items: &[Item]) -> Arg {
+    let mut args = sequence(items);
+    match args.len() {
+        0 => Arg::pure(token),
+        1 => {
+            let mut arg = args.remove(0);
+            if token.ends_with("FLOAT") && arg.kind == Kind::Integer {
+                arg.kind = Kind::Double;
+            }
+            Arg { token: Some(token.to_owned()), ..arg }
+        }
+        _ => Arg { token: Some(token.to_owned()), ..Arg::of(name_of_token(token), Kind::Block, args) },
+    }
+}
+
+/// One argument for a sequence: itself, or a block.
+fn joined(mut args: Vec<Arg>) -> Arg {
+    if args.len() == 1 {
+        return args.remove(0);
+    }
+    let name = join_names(&args);
+    Arg::of(name, Kind::Block, args)
+}
+
+fn one_of(choices: &[Vec<Item>]) -> Arg {
+    let mut args: Vec<Arg> = choices.iter().map(|items| joined(sequence(items))).collect();
+    if args.len() == 1 {
+        return args.remove(0);
+    }
+    let tokens = || args.iter().filter_map(|arg| arg.token.as_deref());
+    let name = if tokens().any(|token| matches!(token, "EX" | "PX" | "EXAT" | "PXAT")) {
+        "expiration".to_owned()
+    } else if tokens().any(|token| matches!(token, "NX" | "XX" | "FNX" | "FXX")) {
+        "condition".to_owned()
+    } else {
+        join_names(&args)
+    };
+    Arg::of(name, Kind::OneOf, args)
+}
+
+fn join_names(args: &[Arg]) -> String {
+    args.iter().map(|arg| arg.name.as_str()).collect::<Vec<_>>().join("-")
+}
+
+fn name_of_token(token: &str) -> String {
+    match token {
+        "*" => "auto-id".to_owned(),
+        "=" => "equal".to_owned(),
+        "~" => "approximately".to_owned(),
+        "$" => "last-id".to_owned(),
+        "\"\"" => "empty-string".to_owned(),
+        _ => token.to_ascii_lowercase(),
+    }
+}
+
+fn kind_of(name: &str) -> Kind {
+    match name {
+        "key" | "key1" | "key2" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" => Kind::Key,
+        "pattern" => Kind::Pattern,
+        "unix-time-seconds" | "unix-time-milliseconds" | "unix-time" => Kind::UnixTime,
+        "min" | "max" | "score" | "weight" | "longitude" | "latitude" | "radius" | "width" | "height" => Kind::Double,
+        "seconds" | "milliseconds" | "timeout" | "count" | "limit" | "offset" | "start" | "end" | "stop" | "index" | "numkeys" | "numfields"
+        | "increment" | "decrement" | "bit" | "cursor" | "ttl" | "db" | "destination-db" | "index1" | "index2" | "numreplicas" | "numlocal"
+        | "version" | "bits" | "min-match-len" | "port" | "protover" | "client-id" | "frequency" | "max-burst" | "count-per-period"
+        | "period-seconds" | "quantity" | "maxage" | "idle-seconds" => Kind::Integer,
+        _ => Kind::String,
+    }
+}
+
+/// Keys get the number of the key specification that finds them, in order; what looks like a key in a command without keys is none.
+fn number_keys(args: &mut [Arg], key_specs: usize, next: &mut usize) {
+    for arg in args {
+        if arg.kind == Kind::Key {
+            if key_specs == 0 {
+                arg.kind = Kind::String;
+            } else {
+                arg.key_spec = Some((*next).min(key_specs - 1));
+                *next += 1;
+            }
+        }
+        number_keys(&mut arg.args, key_specs, next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree in one line: `name:kind`, `=TOKEN`, `?` optional, `+` multiple, `*` multiple with its token, `#n` key specification.
+    fn shown(args: &[Arg]) -> String {
+        let one = |arg: &Arg| {
+            let mut text = format!("{}:{}", arg.name, arg.kind.name());
+            if let Some(token) = &arg.token {
+                text.push_str(&format!("={token}"));
+            }
+            if let Some(spec) = arg.key_spec {
+                text.push_str(&format!("#{spec}"));
+            }
+            for (set, mark) in [(arg.optional, '?'), (arg.multiple, '+'), (arg.multiple_token, '*')] {
+                if set {
+                    text.push(mark);
+                }
+            }
+            if !arg.args.is_empty() {
+                text.push_str(&format!("({})", shown(&arg.args)));
+            }
+            text
+        };
+        args.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_lines_of_redis_give_the_trees_of_redis() {
+        // (syntax, number of key specifications, tree)
+        let table = [
+            ("", 0, ""),
+            ("key", 1, "key:key#0"),
+            ("key value", 1, "key:key#0 value:string"),
+            ("key [key ...]", 1, "key:key#0+"),
+            ("key newkey", 2, "key:key#0 newkey:key#1"),
+            ("key value [key value ...]", 1, "key-value:block+(key:key#0 value:string)"),
+            ("[message]", 0, "message:string?"),
+            ("[section [section ...]]", 0, "section:string?+"),
+            ("[section ...]", 0, "section:string?+"),
+            (
+                "key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
+                1,
+                "key:key#0 value:string condition:oneof?(nx:pure-token=NX xx:pure-token=XX) get:pure-token=GET? expiration:oneof?(\
+                 seconds:integer=EX milliseconds:integer=PX unix-time-seconds:unix-time=EXAT unix-time-milliseconds:unix-time=PXAT \
+                 keepttl:pure-token=KEEPTTL)",
+            ),
+            ("key seconds [NX|XX|GT|LT]", 1, "key:key#0 seconds:integer condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)"),
+            (
+                "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+                0,
+                "cursor:integer pattern:pattern=MATCH? count:integer=COUNT? type:string=TYPE?",
+            ),
+            (
+                "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC|DESC] [ALPHA] [STORE destination]",
+                3,
+                "key:key#0 pattern:pattern=BY? limit:block=LIMIT?(offset:integer count:integer) pattern:pattern=GET?+* asc-desc:oneof?(\
+                 asc:pure-token=ASC desc:pure-token=DESC) alpha:pure-token=ALPHA? destination:key=STORE#1?",
+            ),
+            ("<AND|OR|XOR|NOT> destkey key [key ...]", 2, "and-or-xor-not:oneof(and:pure-token=AND or:pure-token=OR xor:pure-token=XOR not:pure-token=NOT) destkey:key#0 key:key#1+"),
+            ("key [start end [BYTE|BIT]]", 1, "key:key#0 start-end-byte-bit:block?(start:integer end:integer byte-bit:oneof?(byte:pure-token=BYTE bit:pure-token=BIT))"),
+            ("numkeys key [key ...] [LIMIT limit]", 1, "numkeys:integer key:key#0+ limit:integer=LIMIT?"),
+            (
+                "[FILTERBY <MODULE module-name|ACLCAT category|PATTERN pattern>]",
+                0,
+                "module-name-category-pattern:oneof=FILTERBY?(module-name:string=MODULE category:string=ACLCAT pattern:pattern=PATTERN)",
+            ),
+            (
+                "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
+                0,
+                "nosave-save:oneof?(nosave:pure-token=NOSAVE save:pure-token=SAVE) now:pure-token=NOW? force:pure-token=FORCE? abort:pure-token=ABORT?",
+            ),
+            (
+                "<host port|NO ONE>",
+                0,
+                "host-port-no-one:oneof(host-port:block(host:string port:integer) no-one:block(no:pure-token=NO one:pure-token=ONE))",
+            ),
+            (
+                "[protover [AUTH username password] [SETNAME clientname]]",
+                0,
+                "protover-auth-clientname:block?(protover:integer auth:block=AUTH?(username:string password:string) clientname:string=SETNAME?)",
+            ),
+            ("parameter value [parameter value ...]", 0, "parameter-value:block+(parameter:string value:string)"),
+            ("[username] password", 0, "username:string? password:string"),
+            ("[TIMEOUT|ERROR]", 0, "timeout-error:oneof?(timeout:pure-token=TIMEOUT error:pure-token=ERROR)"),
+            ("<ON|OFF|SKIP>", 0, "on-off-skip:oneof(on:pure-token=ON off:pure-token=OFF skip:pure-token=SKIP)"),
+            ("numreplicas timeout", 0, "numreplicas:integer timeout:integer"),
+            ("key [SAMPLES count]", 1, "key:key#0 count:integer=SAMPLES?"),
+            (
+                "key [NX|XX] [GT|LT] [CH] [INCR] score member [score member ...]",
+                1,
+                "key:key#0 condition:oneof?(nx:pure-token=NX xx:pure-token=XX) gt-lt:oneof?(gt:pure-token=GT lt:pure-token=LT) ch:pure-token=CH? \
+                 incr:pure-token=INCR? score-member:block+(score:double member:string)",
+            ),
+            (
+                "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+                1,
+                "count:integer=COUNT? milliseconds:integer=BLOCK? streams:block=STREAMS(key:key#0+ id:string+)",
+            ),
+            (
+                "key [NOMKSTREAM] [<MAXLEN|MINID> [=|~] threshold [LIMIT count]] <*|id> field value [field value ...]",
+                1,
+                "key:key#0 nomkstream:pure-token=NOMKSTREAM? maxlen-minid-equal-approximately-threshold-count:block?(\
+                 maxlen-minid:oneof(maxlen:pure-token=MAXLEN minid:pure-token=MINID) equal-approximately:oneof?(equal:pure-token== approximately:pure-token=~) \
+                 threshold:string count:integer=LIMIT?) auto-id-id:oneof(auto-id:pure-token=* id:string) field-value:block+(field:string value:string)",
+            ),
+            ("key seconds [NX|XX|GT|LT] FIELDS numfields field [field ...]", 1, "key:key#0 seconds:integer condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT) fields:block=FIELDS(numfields:integer field:string+)"),
+            ("key [BYFLOAT increment|BYINT increment]", 1, "key:key#0 increment-increment:oneof?(increment:double=BYFLOAT increment:integer=BYINT)"),
+            ("key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", 1, "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE? absttl:pure-token=ABSTTL? seconds:integer=IDLETIME? frequency:integer=FREQ?"),
+            ("key", 0, "key:string"),
+        ];
+        for (syntax, key_specs, tree) in table {
+            let args = parse(syntax, key_specs).expect(syntax);
+            assert_eq!(shown(&args), tree, "{syntax}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_syntax_is_refused() {
+        let deep = "[".repeat(40) + "a" + &"]".repeat(40);
+        for syntax in ["[key", "key]", "<a|b", "a|b", "[]", "[a|]", "<>", "[a>", &deep] {
+            assert!(parse(syntax, 1).is_err(), "{syntax}");
+        }
+        assert!(parse("...", 0).is_ok_and(|args| args.is_empty()));
+    }
+}
