@@ -54,7 +54,7 @@ pub struct McMeta {
 }
 
 /// What an entry's header says, apart from its key.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
     pub(crate) encoding: Encoding,

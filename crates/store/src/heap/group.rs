@@ -12,12 +12,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 /// How many slabs one search for sparse ones looks at, at most.
-const MARK_SEARCH_MAX: u32 = 64;
+const MARK_SEARCH_MAX: u32 = 512;
 
 #[derive(Clone, Copy, Default)]
 struct ClassState {
     /// First slab with room, 0 = none.
     head: u32,
+    /// Where the next search for sparse slabs goes on in the list, 0 = at its start.
+    search: u32,
     slabs: u32,
     /// Slabs that are being evacuated; they are in no list.
     marked: u32,
@@ -71,7 +73,7 @@ impl GroupLists {
         desc.used.store(used, Relaxed);
         state.used += 1;
         if used == info.objects {
-            unlink(arena, &mut state.head, slab);
+            unlink(arena, state, slab);
         }
         Some(object)
     }
@@ -109,12 +111,12 @@ impl GroupLists {
             } else if state.head == slab && desc.next.load(Relaxed) == 0 {
                 return; // The only slab with room stays, so that one object coming and going does not cost a slab each time.
             } else {
-                unlink(arena, &mut state.head, slab);
+                unlink(arena, state, slab);
             }
             state.slabs -= 1;
             lock(pool).give(arena, slab, info.pages as usize);
         } else if used + 1 == info.objects && !marked {
-            link(arena, &mut state.head, slab);
+            link(arena, state, slab);
         }
     }
 
@@ -136,34 +138,29 @@ impl GroupLists {
         // One eighth and two slabs of slack: below that, moving costs more than the pages are worth.
         let needed = (state.used + state.used / 8).div_ceil(objects) + 2;
         let active = state.slabs - state.marked;
-        if active <= needed || state.marked > 0 && state.marked * 4 > active {
+        if active <= needed {
             return 0;
         }
         let excess = active - needed;
         let average = state.used / state.slabs;
         let mut found = 0;
-        let mut slab = if state.head == 0 {
-            0
-        } else {
-            arena.desc(state.head).next.load(Relaxed)
-        };
+        if state.search == 0 {
+            state.search = state.head;
+        }
         for _ in 0..MARK_SEARCH_MAX {
+            let slab = state.search;
             if slab == 0 || found as u32 >= excess {
                 break;
             }
             let desc = arena.desc(slab);
-            let next = desc.next.load(Relaxed);
-            if u32::from(desc.used.load(Relaxed)) <= average + 1 {
-                unlink(arena, &mut state.head, slab);
+            state.search = desc.next.load(Relaxed);
+            // The first of the list is where new objects go, so also those that are moved.
+            if slab != state.head && u32::from(desc.used.load(Relaxed)) <= average + 1 {
+                unlink(arena, state, slab);
                 desc.group.store(desc.group.load(Relaxed) | MARK, Relaxed);
                 state.marked += 1;
                 found += 1;
-            } else if slab != state.head {
-                // A dense one goes to the front, so that the next search sees others and new objects fill it up.
-                unlink(arena, &mut state.head, slab);
-                link(arena, &mut state.head, slab);
             }
-            slab = next;
         }
         found
     }
@@ -196,25 +193,28 @@ fn new_slab(
     desc.class.store(class.0, Relaxed);
     desc.group.store(group, Relaxed);
     state.slabs += 1;
-    link(arena, &mut state.head, slab);
+    link(arena, state, slab);
     Some(slab)
 }
 
-fn link(arena: &Arena, head: &mut u32, slab: u32) {
+fn link(arena: &Arena, state: &mut ClassState, slab: u32) {
     let desc = arena.desc(slab);
     desc.prev.store(0, Relaxed);
-    desc.next.store(*head, Relaxed);
-    if *head != 0 {
-        arena.desc(*head).prev.store(slab, Relaxed);
+    desc.next.store(state.head, Relaxed);
+    if state.head != 0 {
+        arena.desc(state.head).prev.store(slab, Relaxed);
     }
-    *head = slab;
+    state.head = slab;
 }
 
-fn unlink(arena: &Arena, head: &mut u32, slab: u32) {
+fn unlink(arena: &Arena, state: &mut ClassState, slab: u32) {
     let desc = arena.desc(slab);
     let (prev, next) = (desc.prev.load(Relaxed), desc.next.load(Relaxed));
+    if state.search == slab {
+        state.search = next;
+    }
     if prev == 0 {
-        *head = next;
+        state.head = next;
     } else {
         arena.desc(prev).next.store(next, Relaxed);
     }

@@ -177,7 +177,7 @@ impl HeapRef {
         }
     }
 
-    /// Memory for `size_bytes`, 8-aligned (64-aligned when the size is a multiple of 64). Its bytes are initialised to something.
+    /// Memory for `size_bytes`, 8-aligned (64-aligned when its size class is a multiple of 64). Its bytes are initialised to something.
     /// Ends the process when the system has no memory left.
     #[inline]
     pub(crate) fn alloc(&self, purpose: Purpose, size_bytes: usize) -> NonNull<u8> {

@@ -140,7 +140,7 @@ impl Table {
                                 self.heap.clone(),
                             ));
                             let shared = live.share();
-                            drop(std::mem::ManuallyDrop::into_inner(live).into_raw());
+                            std::mem::ManuallyDrop::into_inner(live).into_raw();
                             shared
                         });
                         cut.sink.save(entry, tree);

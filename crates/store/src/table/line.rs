@@ -38,8 +38,6 @@ pub(crate) fn entry_of(word: u64) -> NonNull<u8> {
 }
 
 impl Line {
-    pub(crate) const EMPTY: Self = Self([0; WORDS]);
-
     /// Bit i is set when word i is not empty and has this tag; and bit i of the second when word i is empty.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline]
@@ -116,7 +114,7 @@ mod tests {
     fn compare_finds_tags_and_holes() {
         let mut seed = 7u64;
         for _ in 0..2000 {
-            let mut line = Line::EMPTY;
+            let mut line = Line([0; WORDS]);
             for slot in &mut line.0 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 *slot = match seed >> 61 {

@@ -303,6 +303,7 @@ pub(crate) fn prefetch(at: *const u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::real_size;
 
     #[test]
     fn steps_hold_their_lines_and_come_back() {
@@ -310,6 +311,8 @@ mod tests {
             let lines = step_lines(step);
             assert!(total_bytes(lines) <= total as usize * 64 && lines >= 1);
             assert_eq!(step_of(lines), step);
+            // Only then is the array aligned to cache lines.
+            assert_eq!(real_size(total_bytes(lines)) % 64, 0);
         }
         assert_eq!(STEPS[STEP_FULL], 128);
         assert!(limit(step_lines(STEP_LAST)) < COUNT);
