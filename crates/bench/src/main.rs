@@ -52,6 +52,9 @@ fn main() -> ExitCode {
 /// Interrupts stop the servers, and the limit of open files is raised as far as it goes, for the servers too.
 fn prepare() -> Result<(), BenchError> {
     engine::stop_on_signal().map_err(|error| BenchError::io("signal handlers", error))?;
+    if cfg!(debug_assertions) {
+        eprintln!("note: this is a debug build; build with --release before you trust a figure");
+    }
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
     {
@@ -98,6 +101,11 @@ fn run(args: &RunArgs) -> Result<bool, BenchError> {
     for cell in void {
         println!("{}: no number, see above", cell.label);
     }
+    eprintln!(
+        "rows of session {} are in {}",
+        session.id(),
+        args.out.display()
+    );
     Ok(whole)
 }
 

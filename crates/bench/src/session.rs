@@ -60,6 +60,8 @@ const SWEEP_PIPELINE: usize = 32;
 const SWEEP_BYTES: usize = 128 * 1024;
 /// Keys whose values are compared byte by byte after they were written.
 const SAMPLES: u64 = 500;
+/// An open loop that reaches less than this of its rate gets a note.
+const RATE_MIN: f64 = 0.98;
 /// Other processes may use this share of the machine before a note is made of it.
 const OTHERS_BUSY_MAX: f64 = 0.05;
 /// A hit rate may be off by this much where it is not expected to be whole.
@@ -79,6 +81,11 @@ impl Session {
             rows: RowFile::open(out)?,
             versions: HashMap::new(),
         })
+    }
+
+    /// What all rows of this call carry.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// The machine.
@@ -279,6 +286,14 @@ impl Live {
         let outcome = load::run(&self.clients(knobs)?, &knobs.plan(), self.server.pid())?;
         judge(&outcome, knobs, &self.values)?;
         let result = LoadResult::of(&outcome, knobs, machine_cores);
+        if let Some(share) = result.rate_reached
+            && share < RATE_MIN
+        {
+            eprintln!(
+                "note: {:.1} % of the rate was reached; the latencies hold the backlog",
+                share * 100.0
+            );
+        }
         if result.others_busy > OTHERS_BUSY_MAX {
             eprintln!(
                 "note: other processes used {:.0} % of this machine meanwhile; the figures suffer",

@@ -32,6 +32,9 @@ const PROGRAMS: [(&str, EngineKind); 6] = [
     ("memcached", EngineKind::Memcached),
 ];
 
+/// Connections that each engine is told to allow.
+const CLIENTS_MAX: &str = "20000";
+
 /// One engine to measure.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct EngineSpec {
@@ -91,87 +94,14 @@ impl EngineSpec {
     /// The arguments for a start.
     pub fn arguments(&self, options: &ServerOptions, port: u16, dir: &Path) -> Vec<String> {
         let dir = dir.display().to_string();
-        let threads = options.threads.to_string();
-        let maxmemory = options.maxmemory_bytes.map(|bytes| bytes.to_string());
-        let memcached = options.protocol == Protocol::Memcached;
-        // The engines that speak both get the other port switched off or left alone.
-        let resp_port = if memcached { 0 } else { port }.to_string();
-        let port = port.to_string();
-        let mut args: Vec<String> = Vec::new();
-        let mut push = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
-        match self.kind {
-            EngineKind::Pantala => {
-                push(&[
-                    "--port",
-                    &resp_port,
-                    "--bind",
-                    "127.0.0.1",
-                    "--threads",
-                    &threads,
-                ]);
-                push(&[
-                    "--io",
-                    "auto",
-                    "--save",
-                    "",
-                    "--appendonly",
-                    "no",
-                    "--dir",
-                    &dir,
-                ]);
-                if memcached {
-                    push(&["--memcached-port", &port]);
-                }
-            }
+        let mut args = match self.kind {
+            EngineKind::Pantala => pantala_arguments(options, port, &dir),
             EngineKind::Redis | EngineKind::Keydb => {
-                push(&[
-                    "--port",
-                    &port,
-                    "--bind",
-                    "127.0.0.1",
-                    "--save",
-                    "",
-                    "--appendonly",
-                    "no",
-                ]);
-                push(&["--dir", &dir, "--maxclients", "20000", "--daemonize", "no"]);
-                if self.kind == EngineKind::Keydb {
-                    push(&["--server-threads", &threads]);
-                } else if options.threads > 1 {
-                    push(&["--io-threads", &threads]);
-                }
+                redis_arguments(options, port, &dir, self.kind == EngineKind::Keydb)
             }
-            EngineKind::Dragonfly => {
-                push(&[
-                    "--bind",
-                    "127.0.0.1",
-                    "--proactor_threads",
-                    &threads,
-                    "--dir",
-                    &dir,
-                ]);
-                push(&["--dbfilename", ""]);
-                if memcached {
-                    push(&["--memcached_port", &port]);
-                } else {
-                    push(&["--port", &port]);
-                }
-            }
-            EngineKind::Memcached => {
-                let limit_bytes = options
-                    .maxmemory_bytes
-                    .unwrap_or(options.memory_bytes / 4 * 3);
-                let megabytes = (limit_bytes >> 20).max(1).to_string();
-                push(&["-l", "127.0.0.1", "-p", &port, "-U", "0", "-t", &threads]);
-                push(&["-m", &megabytes, "-c", "20000"]);
-                if nix::unistd::geteuid().is_root() {
-                    push(&["-u", "root"]);
-                }
-            }
-        }
-        if let (Some(bytes), false) = (&maxmemory, self.kind == EngineKind::Memcached) {
-            push(&["--maxmemory", bytes]);
-        }
+            EngineKind::Dragonfly => dragonfly_arguments(options, port, &dir),
+            EngineKind::Memcached => memcached_arguments(options, port),
+        };
         args.extend(self.extra_args.iter().cloned());
         args
     }
@@ -183,6 +113,81 @@ impl EngineSpec {
             _ => "--version",
         }
     }
+}
+
+fn pantala_arguments(options: &ServerOptions, port: u16, dir: &str) -> Vec<String> {
+    let threads = options.threads.to_string();
+    let port = port.to_string();
+    let memcached = options.protocol == Protocol::Memcached;
+    let mut args = words(&["--bind", "127.0.0.1", "--threads", &threads, "--io", "auto"]);
+    args.extend(words(&["--save", "", "--appendonly", "no", "--dir", dir]));
+    args.extend(if memcached {
+        words(&["--port", "0", "--memcached-port", &port])
+    } else {
+        words(&["--port", &port])
+    });
+    args.extend(maxmemory_arguments(options));
+    args
+}
+
+fn redis_arguments(options: &ServerOptions, port: u16, dir: &str, keydb: bool) -> Vec<String> {
+    let threads = options.threads.to_string();
+    let mut args = words(&["--bind", "127.0.0.1", "--port", &port.to_string()]);
+    args.extend(words(&["--save", "", "--appendonly", "no", "--dir", dir]));
+    args.extend(words(&["--maxclients", CLIENTS_MAX, "--daemonize", "no"]));
+    if keydb {
+        args.extend(words(&["--server-threads", &threads]));
+    } else if options.threads > 1 {
+        args.extend(words(&["--io-threads", &threads]));
+    }
+    args.extend(maxmemory_arguments(options));
+    args
+}
+
+fn dragonfly_arguments(options: &ServerOptions, port: u16, dir: &str) -> Vec<String> {
+    let port_option = match options.protocol {
+        Protocol::Resp => "--port",
+        Protocol::Memcached => "--memcached_port",
+    };
+    let threads = options.threads.to_string();
+    let mut args = words(&["--bind", "127.0.0.1", port_option, &port.to_string()]);
+    args.extend(words(&["--proactor_threads", &threads]));
+    args.extend(words(&["--dir", dir, "--dbfilename", ""]));
+    args.extend(maxmemory_arguments(options));
+    args
+}
+
+/// Memcached always has a limit: where none is asked for, three quarters of the machine.
+fn memcached_arguments(options: &ServerOptions, port: u16) -> Vec<String> {
+    let limit_bytes = options
+        .maxmemory_bytes
+        .unwrap_or(options.memory_bytes / 4 * 3);
+    let megabytes = (limit_bytes >> 20).max(1).to_string();
+    let threads = options.threads.to_string();
+    let mut args = words(&["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0"]);
+    args.extend(words(&[
+        "-t",
+        &threads,
+        "-m",
+        &megabytes,
+        "-c",
+        CLIENTS_MAX,
+    ]));
+    // It refuses to run as root unless it is told so.
+    if nix::unistd::geteuid().is_root() {
+        args.extend(words(&["-u", "root"]));
+    }
+    args
+}
+
+fn maxmemory_arguments(options: &ServerOptions) -> Vec<String> {
+    options.maxmemory_bytes.map_or_else(Vec::new, |bytes| {
+        words(&["--maxmemory", &bytes.to_string()])
+    })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn kind_of(name: &str) -> Option<EngineKind> {

@@ -130,14 +130,7 @@ fn measure_beside(
                 .expect("the long command's thread does not panic"),
         )
     });
-    let load = load?;
-    if load.rate_reached.is_some_and(|share| share < 0.98) {
-        eprintln!(
-            "the clients did not reach their rate: {:.3} of it",
-            load.rate_reached.unwrap_or(0.0)
-        );
-    }
-    Ok((load, long?))
+    Ok((load?, long?))
 }
 
 fn keep(

@@ -139,5 +139,10 @@ pub fn run(args: &GoalArgs) -> Result<bool, BenchError> {
         args.passes
     );
     print!("{}", table::render(&findings));
+    eprintln!(
+        "rows of session {} are in {}",
+        goals.session.id(),
+        args.out.display()
+    );
     Ok(findings.iter().all(Finding::is_met))
 }

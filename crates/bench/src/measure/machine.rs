@@ -14,6 +14,8 @@ pub struct Machine {
     pub kernel: String,
     /// Memory.
     pub memory_bytes: u64,
+    /// When the kernel gives huge pages to programs (`always`, `madvise` or `never`): it moves resident sizes.
+    pub huge_pages: String,
 }
 
 impl Machine {
@@ -28,6 +30,7 @@ impl Machine {
             memory_bytes: field(&read("/proc/meminfo"), "MemTotal")
                 .and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok())
                 .map_or(0, |kilobytes| kilobytes * 1024),
+            huge_pages: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
         }
     }
 }
@@ -39,9 +42,23 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
+/// The choice that a kernel setting shows in brackets.
+fn chosen(text: &str) -> String {
+    let rest = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    rest.map_or("unknown", |(word, _)| word).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_is_the_word_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n"), "madvise");
+        assert_eq!(chosen(""), "unknown");
+    }
 
     #[test]
     fn this_machine_has_a_processor_and_memory() {
