@@ -4,7 +4,6 @@ use std::fmt;
 
 /// Why bytes could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum RdbError {
     /// The payload is too short for its footer.
     NoFooter,

@@ -9,7 +9,6 @@ const FOOTER_BYTES: usize = 10;
 
 /// A value from a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Restored<'a> {
     /// A string.
     String(Text<'a>),
