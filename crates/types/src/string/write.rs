@@ -12,7 +12,7 @@ pub fn store(slot: &mut Slot<'_>, bytes: &[u8], meta: PutMeta) {
         && let Some(value) = int::parse(bytes)
     {
         store_int(slot, value, meta);
-    } else if len < packed7::MIN_LEN || len > INLINE_MAX || !packed7::is_ascii(bytes) {
+    } else if !(packed7::MIN_LEN..=INLINE_MAX).contains(&len) || !packed7::is_ascii(bytes) {
         store_plain(slot, bytes, meta);
     } else {
         let encoding = if packed7::seven_at_end(len) {

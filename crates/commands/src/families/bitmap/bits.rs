@@ -153,7 +153,12 @@ fn bitcount(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
         2 => bit_range(range::inside, 0, -1, false, &string),
         4 | 5 => {
             let (start, end) = (integer(args.arg(2))?, integer(args.arg(3))?);
-            bit_range(range::inside, start, end, in_bits(args, 4)?, &string)
+            // The wrong order is found before a wrong unit, as in Redis 7.0.
+            if start < 0 && end < 0 && start > end {
+                None
+            } else {
+                bit_range(range::inside, start, end, in_bits(args, 4)?, &string)
+            }
         }
         _ => return Err(Error::Syntax),
     };

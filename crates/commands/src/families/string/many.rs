@@ -109,7 +109,7 @@ fn mget(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
 }
 
 fn mset(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(Error::wrong_arity("mset"));
     }
     store_all(cx, args, PutExpiry::Clear);
@@ -119,7 +119,7 @@ fn mset(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
 }
 
 fn msetnx(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
-    if args.len() % 2 == 0 {
+    if args.len().is_multiple_of(2) {
         return Err(Error::wrong_arity("msetnx"));
     }
     let none_exists = existence_holds(cx, args, Existence::Missing);
