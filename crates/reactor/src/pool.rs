@@ -90,8 +90,32 @@ impl<M: Send + 'static> Pool<M> {
         S: Service<Mail = M> + 'static,
         F: Fn(usize, Remote<M>) -> S + Send + Sync + 'static,
     {
-        let workers = options.workers.max(1);
         let (driver, reason) = choose(options.io, uring::probe)?;
+        let make = Arc::new(make);
+        match Self::launch(&options, driver, reason, make.clone()) {
+            // One ring works but not one for each worker (a limit on locked memory, on older kernels).
+            Err(error) if options.io == IoChoice::Auto && driver == Driver::Uring => Self::launch(
+                &options,
+                Driver::Epoll,
+                format!("epoll: a worker's ring: {error}"),
+                make,
+            ),
+            result => result,
+        }
+    }
+
+    /// Starts the workers with one kind of driver, or none at all.
+    fn launch<S, F>(
+        options: &PoolOptions,
+        driver: Driver,
+        reason: String,
+        make: Arc<F>,
+    ) -> io::Result<Self>
+    where
+        S: Service<Mail = M> + 'static,
+        F: Fn(usize, Remote<M>) -> S + Send + Sync + 'static,
+    {
+        let workers = options.workers.max(1);
         let bells = (0..workers)
             .map(|_| Bell::new().map(Arc::new))
             .collect::<io::Result<Vec<_>>>()?;
@@ -109,7 +133,7 @@ impl<M: Send + 'static> Pool<M> {
         let intake = Intake {
             place: Arc::new(boxes),
             load,
-            max_clients: options.max_clients,
+            max_clients: options.max_clients.clone(),
         };
         let mut pool = Self {
             remote,
@@ -118,7 +142,7 @@ impl<M: Send + 'static> Pool<M> {
             reason,
             threads: Vec::with_capacity(workers),
         };
-        match pool.spawn(workers, options.pin, Arc::new(make)) {
+        match pool.spawn(workers, options.pin, &make) {
             Ok(()) => Ok(pool),
             Err(error) => {
                 pool.remote.stop_all();
@@ -128,7 +152,7 @@ impl<M: Send + 'static> Pool<M> {
         }
     }
 
-    fn spawn<S, F>(&mut self, workers: usize, pin: bool, make: Arc<F>) -> io::Result<()>
+    fn spawn<S, F>(&mut self, workers: usize, pin: bool, make: &Arc<F>) -> io::Result<()>
     where
         S: Service<Mail = M> + 'static,
         F: Fn(usize, Remote<M>) -> S + Send + Sync + 'static,
