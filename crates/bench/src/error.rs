@@ -13,6 +13,11 @@ pub enum BenchError {
         /// What happened, with the end of what it printed.
         reason: String,
     },
+    /// The server ended in the middle of a run.
+    Died {
+        /// How, and the end of what it printed.
+        reason: String,
+    },
     /// The system refused something.
     Io {
         /// What was being done.
@@ -53,6 +58,7 @@ impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start { engine, reason } => write!(f, "cannot start {engine}: {reason}"),
+            Self::Died { reason } => write!(f, "the server ended: {reason}"),
             Self::Io { what, source } => write!(f, "{what}: {source}"),
             Self::Stalled { seconds } => write!(f, "no reply for {seconds} seconds"),
             Self::ServerSaid(text) => write!(f, "the server answered: {text}"),

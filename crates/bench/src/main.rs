@@ -97,7 +97,9 @@ fn run(args: &RunArgs) -> Result<bool, BenchError> {
     let (measured, void): (Vec<Cell>, Vec<Cell>) = cells
         .into_iter()
         .partition(|cell| cell.rows.len() == args.passes as usize);
-    print!("{}", report::cells_table(&measured));
+    if !measured.is_empty() {
+        print!("{}", report::cells_table(&measured));
+    }
     for cell in void {
         println!("{}: no number, see above", cell.label);
     }

@@ -224,7 +224,9 @@ impl Live {
         clients.connections = self.knobs.connections.min(SWEEP_CONNECTIONS);
         let pipeline =
             (SWEEP_BYTES / (self.knobs.value_size.max_bytes + 64)).clamp(1, SWEEP_PIPELINE);
-        load::sweep(&clients, range, action, pipeline).map(drop)
+        load::sweep(&clients, range, action, pipeline)
+            .map(drop)
+            .map_err(|error| self.server.explain(error))
     }
 
     /// Compares the count of keys, and the values of a sample, with what was written.
@@ -283,7 +285,8 @@ impl Live {
     /// # Errors
     /// A connection failed, or the result is void.
     pub fn measure(&self, knobs: &Knobs, machine_cores: usize) -> Result<LoadResult, BenchError> {
-        let outcome = load::run(&self.clients(knobs)?, &knobs.plan(), self.server.pid())?;
+        let outcome = load::run(&self.clients(knobs)?, &knobs.plan(), self.server.pid())
+            .map_err(|error| self.server.explain(error))?;
         judge(&outcome, knobs, &self.values)?;
         let result = LoadResult::of(&outcome, knobs, machine_cores);
         if let Some(share) = result.rate_reached

@@ -254,6 +254,32 @@ fn an_engine_that_does_not_start_says_why() {
 }
 
 #[test]
+fn a_server_that_dies_gives_no_number() {
+    if !have("redis-server") {
+        return;
+    }
+    let place = Place::new("dies");
+    let child = place
+        .command("run --keys 1000 --seconds 60 --server-cores 0 --client-cores 0 --passes 1 --engine redis-server")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let server = wait_for_child(child.id());
+    thread::sleep(Duration::from_secs(2));
+    let killed = Command::new("kill")
+        .args(["-9", &server.to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("the server ended"), "{text}");
+    assert_eq!(place.rows()[0]["load"], Value::Null);
+}
+
+#[test]
 fn an_interrupt_stops_the_server() {
     if !have("redis-server") {
         return;
@@ -281,7 +307,7 @@ fn an_interrupt_stops_the_server() {
     assert_eq!(fs::read_dir(place.dir.join("tmp")).unwrap().count(), 0);
 }
 
-/// The process that `parent` started.
+/// The server that `parent` started; it starts the same program once before, to ask for its version.
 fn wait_for_child(parent: u32) -> u32 {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
@@ -290,8 +316,11 @@ fn wait_for_child(parent: u32) -> u32 {
             .flatten()
         {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            if let Some(child) = children.split_ascii_whitespace().next() {
-                return child.parse().unwrap();
+            for child in children.split_ascii_whitespace() {
+                let command = fs::read_to_string(format!("/proc/{child}/cmdline"));
+                if command.is_ok_and(|text| text.contains("127.0.0.1")) {
+                    return child.parse().unwrap();
+                }
             }
         }
         thread::sleep(Duration::from_millis(20));

@@ -7,6 +7,7 @@ use crate::error::BenchError;
 use crate::load::control_client::ControlClient;
 use crate::load::encode::Protocol;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -126,6 +127,17 @@ impl Server {
     /// Its process.
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Adds to `error` what the server printed last, if it has ended meanwhile: that is then the cause.
+    pub fn explain(&self, error: BenchError) -> BenchError {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        match waitid(Id::Pid(self.pid), flags) {
+            Ok(WaitStatus::StillAlive) | Err(_) => error,
+            Ok(status) => BenchError::Died {
+                reason: format!("{status:?}, {error}\n{}", self.output()),
+            },
+        }
     }
 
     fn answers(&self) -> bool {

@@ -303,7 +303,7 @@ fn rest(control: &Control, time: Duration) -> Result<(), BenchError> {
 fn watch_for_stall(control: &Control, finished: impl Fn() -> bool) -> bool {
     let mut last = (control.completed(), Instant::now());
     while !finished() {
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(20));
         let requests = control.completed();
         if requests != last.0 {
             last = (requests, Instant::now());
