@@ -16,6 +16,8 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// When the kernel gives huge pages to programs (`always`, `madvise` or `never`): it moves resident sizes.
     pub huge_pages: String,
+    /// The kernel's default for TCP; one that paces (`bbr`) costs both sides of a loopback connection more than one that does not.
+    pub tcp_congestion: String,
 }
 
 impl Machine {
@@ -30,6 +32,9 @@ impl Machine {
             memory_bytes: field(&read("/proc/meminfo"), "MemTotal")
                 .and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok())
                 .map_or(0, |kilobytes| kilobytes * 1024),
+            tcp_congestion: read("/proc/sys/net/ipv4/tcp_congestion_control")
+                .trim()
+                .to_owned(),
             huge_pages: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
         }
     }
