@@ -103,6 +103,25 @@ pub fn unpack(packed: &[u8], out: &mut [u8]) {
     out_end.copy_from_slice(in_end);
 }
 
+/// Characters that [`for_each_piece`] unpacks at a time.
+const PIECE_LEN: usize = 128;
+
+/// Unpacks a text of `len` characters piece by piece: the way of `GET`, which needs no place of its own for the whole.
+#[inline]
+pub fn for_each_piece(packed: &[u8], len: usize, mut visit: impl FnMut(&[u8])) {
+    let mut buf = [0; PIECE_LEN];
+    let (mut packed, mut left) = (packed, len);
+    while left > PIECE_LEN {
+        let (now, later) = packed.split_at(packed_len(PIECE_LEN));
+        unpack(now, &mut buf);
+        visit(&buf);
+        packed = later;
+        left -= PIECE_LEN;
+    }
+    unpack(packed, &mut buf[..left]);
+    visit(&buf[..left]);
+}
+
 /// The character at `index` of a text of `len` characters.
 pub fn char_at(packed: &[u8], len: usize, index: usize) -> u8 {
     debug_assert!(index < len);
@@ -179,6 +198,9 @@ mod tests {
         let mut back = vec![0x55; text.len()];
         unpack(&packed, &mut back);
         assert_eq!(back, text);
+        let mut pieces = Vec::new();
+        for_each_piece(&packed, text.len(), |piece| pieces.extend_from_slice(piece));
+        assert_eq!(pieces, text);
         for (index, &byte) in text.iter().enumerate() {
             assert_eq!(char_at(&packed, text.len(), index), byte);
         }

@@ -7,7 +7,7 @@ use crate::spec::{Flags, KeyFlags};
 use pantala_config::Settings;
 use pantala_protocol::{Reply, numbers};
 use pantala_store::{Entry, Kind, McMeta, Slot, Store};
-use pantala_types::string::StrRef;
+use pantala_types::string::{StrRef, packed7};
 use std::ops::ControlFlow;
 
 /// Writes in constant time, but only takes away.
@@ -54,6 +54,11 @@ pub fn reply_string(reply: &mut Reply<'_>, string: &StrRef<'_>) {
     match string {
         StrRef::Raw { bytes, .. } => reply.bulk(bytes),
         StrRef::Int(value) => reply.bulk_integer(*value),
+        StrRef::Packed { packed, len } => {
+            let mark = reply.begin_bulk(*len);
+            packed7::for_each_piece(packed, *len, |piece| reply.raw(piece));
+            reply.end_bulk(mark);
+        }
         string => reply_range(reply, string, 0, string.len()),
     }
 }
