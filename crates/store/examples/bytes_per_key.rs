@@ -68,7 +68,7 @@ fn growing() {
         if keys >= 1_000_000 {
             peak = peak.max(per_key);
         }
-        if keys % 250_000 == 0 {
+        if keys.is_multiple_of(250_000) {
             report(
                 &format!("{keys} keys, 15 + 100 B"),
                 &store,

@@ -3,7 +3,7 @@
 use crate::access::AccessPolicy;
 use crate::entry::Entry;
 use crate::hash::Key;
-use crate::shard::{Header, Shard, bump};
+use crate::shard::{Header, Shard};
 use crate::slot::{Slot, SlotContext};
 use crate::space::{ExpiryMode, Reason, Removed};
 use crate::store::Store;
@@ -73,27 +73,12 @@ impl Db<'_, '_> {
             .borrow
             .get_mut(shard_id)
             .expect("the shards of a command's keys are borrowed");
-        let mut hidden = false;
-        if self.mode != ExpiryMode::Ignore {
-            let found = shard
-                .table(self.index)
-                .and_then(|table| table.find(key.hash.0, key.bytes));
-            if found.is_some_and(|entry| entry.is_expired(self.now_ms)) {
-                if self.mode == ExpiryMode::Remove {
-                    expire(shard, header, self.index, key, self.removed);
-                    let (table, _) = shard.table_mut(self.index);
-                    count.publish(table);
-                } else {
-                    hidden = true;
-                }
-            }
-        }
         let random = if self.access.lfu {
             shard.draw() as u32
         } else {
             0
         };
-        let (table, lazy) = shard.table_mut(self.index);
+        let (table, lazy, watches) = shard.parts(self.index);
         let context = SlotContext {
             count,
             header,
@@ -101,7 +86,23 @@ impl Db<'_, '_> {
             access: self.access,
             random,
         };
-        Slot::new(table.spot(key.hash.0, key.bytes), lazy, context, hidden)
+        let mut slot = Slot::new(table.spot(key.hash.0, key.bytes), lazy, context);
+        if self.mode != ExpiryMode::Ignore && slot.is_expired() {
+            if self.mode == ExpiryMode::Hide {
+                slot.hide();
+            } else {
+                slot.expire();
+                if let Some(watches) = watches {
+                    watches.mark(self.index, key.bytes, false);
+                }
+                self.removed.push(Removed {
+                    db: self.index,
+                    key: key.bytes.into(),
+                    reason: Reason::Expired,
+                });
+            }
+        }
+        slot
     }
 
     /// The value of a key, as a use of it.
@@ -191,21 +192,5 @@ impl std::fmt::Debug for Db<'_, '_> {
         f.debug_struct("Db")
             .field("index", &self.index)
             .finish_non_exhaustive()
-    }
-}
-
-/// Removes an expired key that was met.
-#[cold]
-fn expire(shard: &mut Shard, header: &Header, db: u16, key: &Key<'_>, removed: &mut Vec<Removed>) {
-    let (table, lazy) = shard.table_mut(db);
-    if let Some(tree) = table.spot(key.hash.0, key.bytes).remove() {
-        lazy.tree(tree);
-        bump(&header.expired);
-        shard.mark(db, key.bytes, |_| false);
-        removed.push(Removed {
-            db,
-            key: key.bytes.into(),
-            reason: Reason::Expired,
-        });
     }
 }

@@ -47,16 +47,17 @@ pub struct Shard {
 #[derive(Default)]
 pub(crate) struct LazyFree {
     trees: Vec<ByteTree>,
-    tables: Vec<Table>,
+    /// Tables of flushed databases, with the place up to which each is empty.
+    tables: Vec<(Table, u64)>,
 }
 
 impl LazyFree {
     /// Frees a tree: at once when it is small.
     pub(crate) fn tree(&mut self, tree: Option<ByteTree>) {
-        if let Some(tree) = tree {
-            if tree.len() / LEAF_BYTES as u64 > LAZY_ABOVE_LEAVES {
-                self.trees.push(tree);
-            }
+        if let Some(tree) = tree
+            && tree.len() / LEAF_BYTES as u64 > LAZY_ABOVE_LEAVES
+        {
+            self.trees.push(tree);
         }
     }
 
@@ -70,10 +71,10 @@ impl LazyFree {
             if tree.free_bite(budget as u64) {
                 self.trees.pop();
             }
-        } else if let Some(mut table) = self.tables.pop() {
+        } else if let Some((mut table, from)) = self.tables.pop() {
             let trees = &mut self.trees;
-            if !table.clear_bite(budget, &mut |tree| trees.push(tree)) {
-                self.tables.push(table);
+            if let Some(next) = table.clear_bite(from, budget, &mut |tree| trees.push(tree)) {
+                self.tables.push((table, next));
             }
         }
         self.is_empty()
@@ -115,6 +116,13 @@ impl Shard {
     /// The table to change, with the queue for what is replaced in it.
     #[inline]
     pub(crate) fn table_mut(&mut self, db: u16) -> (&mut Table, &mut LazyFree) {
+        let (table, lazy, _) = self.parts(db);
+        (table, lazy)
+    }
+
+    /// As `table_mut`, and the shard's watchers.
+    #[inline]
+    pub(crate) fn parts(&mut self, db: u16) -> (&mut Table, &mut LazyFree, Option<&mut Watches>) {
         let table = if db == 0 {
             &mut self.first
         } else {
@@ -122,7 +130,7 @@ impl Shard {
             self.others[db as usize - 1]
                 .get_or_insert_with(|| Box::new(Table::new(heap.clone(), Arc::clone(hasher), bits)))
         };
-        (table, &mut self.lazy)
+        (table, &mut self.lazy, self.watches.as_deref_mut())
     }
 
     pub(crate) fn heap(&self) -> &HeapRef {
@@ -140,7 +148,7 @@ impl Shard {
         }
         let empty = Table::new(self.heap.clone(), Arc::clone(&self.hasher), self.shard_bits);
         let full = std::mem::replace(self.table_mut(db).0, empty);
-        self.lazy.tables.push(full);
+        self.lazy.tables.push((full, 0));
     }
 
     /// Exchanges two databases.

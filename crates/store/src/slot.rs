@@ -116,17 +116,33 @@ pub struct Slot<'a> {
 
 impl<'a> Slot<'a> {
     #[inline]
-    pub(crate) fn new(
-        spot: Spot<'a>,
-        lazy: &'a mut LazyFree,
-        context: SlotContext<'a>,
-        hidden: bool,
-    ) -> Self {
+    pub(crate) fn new(spot: Spot<'a>, lazy: &'a mut LazyFree, context: SlotContext<'a>) -> Self {
         Self {
             spot,
             lazy,
             context,
-            hidden,
+            hidden: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_expired(&self) -> bool {
+        self.spot
+            .entry()
+            .is_some_and(|entry| entry.is_expired(self.context.now_ms))
+    }
+
+    /// Treats the entry as missing, though it stays.
+    pub(crate) fn hide(&mut self) {
+        self.hidden = true;
+    }
+
+    /// Removes the entry because its time is over.
+    #[cold]
+    pub(crate) fn expire(&mut self) {
+        if let Some(tree) = self.spot.remove() {
+            self.finish(tree);
+            bump(&self.context.header.expired);
         }
     }
 
@@ -385,9 +401,12 @@ impl<'a> Slot<'a> {
 
     #[inline]
     fn finish(&mut self, replaced: Option<ByteTree>) {
-        self.lazy.tree(replaced);
+        if replaced.is_some() {
+            self.lazy.tree(replaced);
+        }
+        // Whatever stands here now, it is not the hidden one.
+        self.hidden = false;
         self.publish();
-        self.hidden = self.hidden && self.spot.entry().is_none();
     }
 
     #[inline]

@@ -75,12 +75,11 @@ impl<'s> Space<'s> {
     }
 
     /// The borrow itself, for what the store does not wrap (extending it under the script lock).
-    pub fn borrow_mut(&mut self) -> &mut Borrow<'s, Shard, Header> {
+    pub fn borrowed(&mut self) -> &mut Borrow<'s, Shard, Header> {
         &mut self.borrow
     }
 
     /// Ends the look and keeps the borrow.
-    #[must_use]
     pub fn into_borrow(self) -> Borrow<'s, Shard, Header> {
         self.borrow
     }

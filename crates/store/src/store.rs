@@ -268,7 +268,7 @@ impl Store {
     #[must_use]
     pub fn random_shard(&self, db: u16, random: u64) -> Option<ShardId> {
         let all = self.dbsize(db);
-        let mut rest = (u128::from(random) * u128::from(all) >> 64) as u64;
+        let mut rest = ((u128::from(random) * u128::from(all)) >> 64) as u64;
         let mut last = None;
         for (shard, count) in self.counts_of(db).enumerate() {
             let keys = count.keys.load(Relaxed);
@@ -361,20 +361,20 @@ impl Store {
     /// Second stage: the key's line. Skipped when the shard is busy.
     #[inline]
     pub fn prefetch_line(&self, hash: KeyHash, db: u16) {
-        if let Some(mut borrow) = self.shards.try_one(self.shard_of(hash)) {
-            if let Some(table) = borrow.one().table(db) {
-                table.prefetch_line(hash.0);
-            }
+        if let Some(mut borrow) = self.shards.try_one(self.shard_of(hash))
+            && let Some(table) = borrow.one().table(db)
+        {
+            table.prefetch_line(hash.0);
         }
     }
 
     /// Third stage: the key's entry. Skipped when the shard is busy.
     #[inline]
     pub fn prefetch_entry(&self, hash: KeyHash, db: u16) {
-        if let Some(mut borrow) = self.shards.try_one(self.shard_of(hash)) {
-            if let Some(table) = borrow.one().table(db) {
-                table.prefetch_entry(hash.0);
-            }
+        if let Some(mut borrow) = self.shards.try_one(self.shard_of(hash))
+            && let Some(table) = borrow.one().table(db)
+        {
+            table.prefetch_entry(hash.0);
         }
     }
 

@@ -46,9 +46,9 @@ impl Class {
     pub(crate) fn of(size: usize) -> Option<Self> {
         if size <= 512 {
             let size = if size < 16 { 16 } else { size };
-            Some(Self(((size + 7) / 8 - 2) as u8))
+            Some(Self((size.div_ceil(8) - 2) as u8))
         } else if size <= SLAB_OBJECT_MAX {
-            Some(Self(OF_LARGE[(size + 15) / 16]))
+            Some(Self(OF_LARGE[size.div_ceil(16)]))
         } else {
             None
         }

@@ -35,7 +35,14 @@ impl Model {
     fn alloc(&mut self, heap: &HeapRef, size: usize, purpose: Purpose, fill: u8) {
         let object = heap.alloc(purpose, size);
         let at = object.as_ptr() as usize;
-        assert_eq!(at % if real_size(size) % 64 == 0 { 64 } else { 8 }, 0);
+        assert_eq!(
+            at % if real_size(size).is_multiple_of(64) {
+                64
+            } else {
+                8
+            },
+            0
+        );
         let before = self.live.range(..=at).next_back();
         assert!(
             before.is_none_or(|(&start, &(length, ..))| start + length <= at),

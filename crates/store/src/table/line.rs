@@ -20,7 +20,9 @@ const _: () = assert!(size_of::<Line>() == 64);
 #[inline]
 pub(crate) fn word(tag: u32, at: NonNull<u8>) -> u64 {
     let address = at.as_ptr().expose_provenance() as u64;
-    debug_assert!(address % 8 == 0 && address >> (ADDRESS_BITS + 3) == 0 && tag >> TAG_BITS == 0);
+    debug_assert!(
+        address.is_multiple_of(8) && address >> (ADDRESS_BITS + 3) == 0 && tag >> TAG_BITS == 0
+    );
     u64::from(tag) << ADDRESS_BITS | address >> 3
 }
 

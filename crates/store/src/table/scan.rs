@@ -84,7 +84,7 @@ impl Table {
         for _ in 0..4096 {
             let place = draw();
             let index = (place & ((1u64 << self.dir_bits) - 1)) as usize;
-            let line = ((place >> 32) * u64::from(lines) >> 32) as u16;
+            let line = (((place >> 32) * u64::from(lines)) >> 32) as u16;
             let slot = (place >> 24 & 7) as usize;
             // SAFETY: the index lies in the directory.
             let seg = Seg::decode(unsafe { self.dir.add(index).read() });

@@ -128,7 +128,7 @@ impl Seg {
     #[inline]
     pub(crate) fn encode(self) -> u64 {
         let address = self.base.as_ptr().expose_provenance() as u64;
-        debug_assert!(address % 64 == 0 && address >> 48 == 0);
+        debug_assert!(address.is_multiple_of(64) && address >> 48 == 0);
         address >> 6 | u64::from(self.lines) << 42 | u64::from(self.depth) << 52
     }
 

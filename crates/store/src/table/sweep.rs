@@ -157,10 +157,20 @@ impl Table {
         }
     }
 
-    /// Removes everything from the start on, about `budget` entries. True when the table is empty.
-    pub(crate) fn clear_bite(&mut self, budget: usize, trees: &mut dyn FnMut(ByteTree)) -> bool {
-        self.sweep(0, budget, false, &mut |_| Verdict::Remove, trees);
-        self.len() == 0
+    /// Removes everything from `from` on, about `budget` entries. Returns where to go on, `None` when the table is empty.
+    pub(crate) fn clear_bite(
+        &mut self,
+        from: u64,
+        budget: usize,
+        trees: &mut dyn FnMut(ByteTree),
+    ) -> Option<u64> {
+        let next = self.sweep(from, budget, false, &mut |_| Verdict::Remove, trees);
+        // Words that were pulled back into lines already passed are met in another round.
+        if self.len() == 0 {
+            None
+        } else {
+            Some(next.unwrap_or(0))
+        }
     }
 }
 

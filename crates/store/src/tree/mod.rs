@@ -143,13 +143,13 @@ impl ByteTree {
             self.edit().truncate(0);
             return true;
         }
-        // A shared root is only let go.
         // SAFETY: a live node.
-        if self
+        let shared = self
             .root
             .node
-            .is_some_and(|node| unsafe { node::is_shared(node) })
-        {
+            .is_some_and(|node| unsafe { node::is_shared(node) });
+        if shared {
+            // A shared root is only let go.
             self.edit().truncate(0);
             return true;
         }
