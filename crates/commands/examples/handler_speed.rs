@@ -125,8 +125,7 @@ impl Bench {
 }
 
 fn find(name: &str) -> Command {
-    let all = families::ALL.iter().flat_map(|family| family.iter());
-    *all.filter(|command| command.spec.name.eq_ignore_ascii_case(name))
-        .next()
+    let mut all = families::ALL.iter().flat_map(|family| family.iter());
+    *all.find(|command| command.spec.name.eq_ignore_ascii_case(name))
         .expect("a command of that name")
 }

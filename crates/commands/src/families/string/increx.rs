@@ -2,14 +2,14 @@
 
 use super::expire::{Expire, Unit};
 use super::increment::long_double;
-use super::set::{Existence, record};
+use super::set::{Existence, fresh, record};
 use super::shared::{GROW_FAST, RW_ACCESS_UPDATE, announce_new, renew_cas, string_of};
 use crate::effects::EventClass;
 use crate::spec::{Acl, Command, Group, KeySpec, Spec};
 use crate::{Ctx, Done, Error};
 use pantala_protocol::Args;
 use pantala_protocol::long_double::LongDouble;
-use pantala_store::{PutExpiry, PutMeta};
+use pantala_store::{PutExpiry, PutMeta, Slot};
 use pantala_types::string::{self, StrRef, int::Decimal};
 
 /// `INCREX`
@@ -125,6 +125,26 @@ enum Number {
     Float(Vec<u8>),
 }
 
+impl Number {
+    /// Stores the number; gives the name of the event.
+    fn store(&self, slot: &mut Slot<'_>, expiry: PutExpiry) -> &'static str {
+        let meta = PutMeta {
+            expiry,
+            ..PutMeta::KEEP
+        };
+        match self {
+            Self::Int(value) => {
+                string::store_int(slot, *value, meta);
+                "incrby"
+            }
+            Self::Float(text) => {
+                string::store_plain(slot, text, meta);
+                "incrbyfloat"
+            }
+        }
+    }
+}
+
 fn increx(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let options = Options::parse(args)?;
     let rule = Rule::parse(&options)?;
@@ -154,6 +174,7 @@ fn increx(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
         return Ok(());
     }
     let expire_at = expire_at.filter(|_| !(options.only_without_expiry && has_expiry));
+    let persisted = options.persist && has_expiry;
     if expire_at.is_some_and(|at| at <= cx.now_ms) {
         if slot.remove() {
             cx.fx.command(&[b"DEL", key.bytes]);
@@ -161,39 +182,27 @@ fn increx(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
         }
         return Ok(());
     }
-    let expiry = match expire_at {
-        Some(at) => PutExpiry::At(at),
-        None if options.persist => PutExpiry::Clear,
-        None => PutExpiry::Keep,
-    };
-    let meta = PutMeta {
-        expiry,
-        ..PutMeta::KEEP
-    };
-    let event = match &outcome.value {
+    let expiry = fresh(expire_at, !options.persist).expiry;
+    let event = outcome.value.store(&mut slot, expiry);
+    match &outcome.value {
         Number::Int(value) => {
-            string::store_int(&mut slot, *value, meta);
+            let text = Decimal::new(*value);
             record(
                 cx.fx,
                 key.bytes,
-                Decimal::new(*value).as_bytes(),
+                text.as_bytes(),
                 expire_at,
                 !options.persist,
             );
-            "incrby"
         }
-        Number::Float(text) => {
-            string::store_plain(&mut slot, text, meta);
-            record(cx.fx, key.bytes, text, expire_at, !options.persist);
-            "incrbyfloat"
-        }
-    };
+        Number::Float(text) => record(cx.fx, key.bytes, text, expire_at, !options.persist),
+    }
     renew_cas(cx.store, &mut slot);
     announce_new(cx.fx, key.bytes, existed);
     cx.fx.modified(key.bytes, EventClass::STRING, event);
     if expire_at.is_some() {
         cx.fx.event(key.bytes, EventClass::GENERIC, "expire");
-    } else if options.persist && has_expiry {
+    } else if persisted {
         cx.fx.event(key.bytes, EventClass::GENERIC, "persist");
     }
     Ok(())
@@ -201,16 +210,8 @@ fn increx(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
 
 /// What is added, and between which bounds the sum must stay.
 enum Rule {
-    Int {
-        increment: i64,
-        lower: i64,
-        upper: i64,
-    },
-    Float {
-        increment: Signed,
-        lower: Signed,
-        upper: Signed,
-    },
+    Int(Bounds<i64>),
+    Float(Bounds<Signed>),
 }
 
 impl Rule {
@@ -228,11 +229,11 @@ impl Rule {
             return if upper.is_less_than(&lower) {
                 Err(ORDER)
             } else {
-                Ok(Self::Float {
+                Ok(Self::Float(Bounds {
                     increment,
                     lower,
                     upper,
-                })
+                }))
             };
         }
         let number = |text: &[u8], name: &str| {
@@ -250,11 +251,11 @@ impl Rule {
         if lower > upper {
             Err(ORDER)
         } else {
-            Ok(Self::Int {
+            Ok(Self::Int(Bounds {
                 increment,
                 lower,
                 upper,
-            })
+            }))
         }
     }
 
@@ -266,72 +267,83 @@ impl Rule {
         wanted: bool,
     ) -> Result<Outcome, Error> {
         match self {
-            Self::Int {
-                increment,
-                lower,
-                upper,
-            } => {
+            Self::Int(bounds) => {
                 let before =
                     stored.map_or(Ok(0), |string| string.to_int().ok_or(Error::NotAnInteger))?;
-                let sum = i128::from(before) + i128::from(increment);
-                let within = sum.clamp(i128::from(lower), i128::from(upper));
-                if !wanted || (within != sum && !saturate) {
-                    return Ok(Outcome {
-                        value: Number::Int(before),
-                        applied: Number::Int(0),
-                        declined: true,
-                    });
-                }
-                let value = within as i64;
-                let applied = value
-                    .checked_sub(before)
-                    .ok_or(Error::text("ERR applied increment would overflow"))?;
-                Ok(Outcome {
-                    value: Number::Int(value),
-                    applied: Number::Int(applied),
-                    declined: false,
-                })
+                bounds.apply_int(before, saturate, wanted)
             }
-            Self::Float {
-                increment,
-                lower,
-                upper,
-            } => {
-                let before = match stored {
-                    Some(string) => Signed::stored(&string)?,
-                    None => Signed::ZERO,
-                };
-                let sum = before.plus(&increment);
-                // Infinity minus infinity is no sum that could lie between bounds.
-                let bound = match &sum {
-                    Some(sum) if sum.is_less_than(&lower) => Some(lower),
-                    Some(sum) if upper.is_less_than(sum) => Some(upper),
-                    Some(_) => None,
-                    None => return Err(Error::NanOrInfinity),
-                };
-                if !wanted || (bound.is_some() && !saturate) {
-                    return Ok(Outcome {
-                        value: before.text(),
-                        applied: Signed::ZERO.text(),
-                        declined: true,
-                    });
-                }
-                let (value, applied) = match (bound, sum) {
-                    (Some(bound), _) => (bound, bound.plus(&before.negated())),
-                    (None, Some(sum)) => (sum, Some(increment)),
-                    (None, None) => return Err(Error::NanOrInfinity),
-                };
-                let infinite = Error::text("ERR applied increment would be Infinity");
-                let applied = applied
-                    .filter(|applied| applied.value.is_finite())
-                    .ok_or(infinite)?;
-                Ok(Outcome {
-                    value: value.text(),
-                    applied: applied.text(),
-                    declined: false,
-                })
+            Self::Float(bounds) => {
+                let before = stored.map_or(Ok(Signed::ZERO), |string| Signed::stored(&string))?;
+                bounds.apply_float(before, saturate, wanted)
             }
         }
+    }
+}
+
+/// What is added, and where the sum must stay.
+struct Bounds<T> {
+    increment: T,
+    lower: T,
+    upper: T,
+}
+
+impl Bounds<i64> {
+    fn apply_int(self, before: i64, saturate: bool, wanted: bool) -> Result<Outcome, Error> {
+        let sum = i128::from(before) + i128::from(self.increment);
+        let within = sum.clamp(i128::from(self.lower), i128::from(self.upper));
+        if !wanted || (within != sum && !saturate) {
+            return Ok(Outcome {
+                value: Number::Int(before),
+                applied: Number::Int(0),
+                declined: true,
+            });
+        }
+        let value = within as i64;
+        let applied = value
+            .checked_sub(before)
+            .ok_or(Error::text("ERR applied increment would overflow"))?;
+        Ok(Outcome {
+            value: Number::Int(value),
+            applied: Number::Int(applied),
+            declined: false,
+        })
+    }
+}
+
+impl Bounds<Signed> {
+    fn apply_float(self, before: Signed, saturate: bool, wanted: bool) -> Result<Outcome, Error> {
+        // Infinity minus infinity is no sum that could lie between bounds.
+        let sum = before.plus(&self.increment).ok_or(Error::NanOrInfinity)?;
+        let bound = if sum.is_less_than(&self.lower) {
+            Some(self.lower)
+        } else if self.upper.is_less_than(&sum) {
+            Some(self.upper)
+        } else {
+            None
+        };
+        if !wanted || (bound.is_some() && !saturate) {
+            return Ok(Outcome {
+                value: before.text(),
+                applied: Signed::ZERO.text(),
+                declined: true,
+            });
+        }
+        let (value, applied) = match bound {
+            Some(bound) => (bound, bound.plus(&before.negated())),
+            None => (sum, Some(self.increment)),
+        };
+        let infinite = Error::text("ERR applied increment would be Infinity");
+        let applied = applied
+            .filter(|applied| applied.value.is_finite())
+            .ok_or(infinite)?;
+        if !value.value.is_finite() {
+            return Err(Error::NanOrInfinity);
+        }
+        Ok(Outcome {
+            value: value.text(),
+            applied: applied.text(),
+            declined: false,
+        })
     }
 }
 

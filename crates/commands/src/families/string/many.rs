@@ -1,6 +1,6 @@
 //! Commands on many strings at once.
 
-use super::set::{Existence, Options};
+use super::set::{Existence, Options, fresh};
 use super::shared::{
     GROW, OW_INSERT, OW_UPDATE, READ_FAST, RO_ACCESS, announce_miss, announce_put, integer,
     reply_string,
@@ -9,7 +9,7 @@ use crate::effects::EventClass;
 use crate::spec::{Acl, Command, Flags, Group, KeySpec, Spec};
 use crate::{Ctx, Done, Error, Listening};
 use pantala_protocol::Args;
-use pantala_store::{Key, PutExpiry, PutMeta};
+use pantala_store::{Key, PutMeta};
 use pantala_types::string::{self, StrRef};
 
 const STRING: Spec = Spec {
@@ -112,7 +112,7 @@ fn mset(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     if args.len().is_multiple_of(2) {
         return Err(Error::wrong_arity("mset"));
     }
-    store_all(cx, args, PutExpiry::Clear);
+    store_all(cx, args, PutMeta::CLEAR);
     cx.fx.verbatim();
     cx.reply.ok();
     Ok(())
@@ -124,7 +124,7 @@ fn msetnx(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     }
     let none_exists = existence_holds(cx, args, Existence::Missing);
     if none_exists {
-        store_all(cx, args, PutExpiry::Clear);
+        store_all(cx, args, PutMeta::CLEAR);
         cx.fx.verbatim();
     }
     cx.reply.integer(i64::from(none_exists));
@@ -152,12 +152,7 @@ fn msetex(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     if expire_at.is_some_and(|at| at <= cx.now_ms) {
         remove_all(cx, args);
     } else {
-        let expiry = match expire_at {
-            Some(at) => PutExpiry::At(at),
-            None if options.keep_ttl => PutExpiry::Keep,
-            None => PutExpiry::Clear,
-        };
-        store_all(cx, args, expiry);
+        store_all(cx, args, fresh(expire_at, options.keep_ttl));
         for index in 0..cx.keys.len() {
             let at = cx.keys[index].arg as usize;
             super::set::record(
@@ -191,7 +186,7 @@ fn existence_holds(cx: &mut Ctx<'_, '_>, args: Args<'_>, existence: Existence) -
 }
 
 /// Stores the value that follows each key.
-fn store_all(cx: &mut Ctx<'_, '_>, args: Args<'_>, expiry: PutExpiry) {
+fn store_all(cx: &mut Ctx<'_, '_>, args: Args<'_>, meta: PutMeta) {
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
     for at in cx.keys {
         let key = Key {
@@ -200,14 +195,7 @@ fn store_all(cx: &mut Ctx<'_, '_>, args: Args<'_>, expiry: PutExpiry) {
         };
         let mut slot = db.slot_quiet(&key);
         let before = slot.entry().map(|entry| entry.kind());
-        string::store(
-            &mut slot,
-            args.arg(at.arg as usize + 1),
-            PutMeta {
-                expiry,
-                ..PutMeta::CLEAR
-            },
-        );
+        string::store(&mut slot, args.arg(at.arg as usize + 1), meta);
         announce_put(cx.fx, key.bytes, before);
         cx.fx.modified(key.bytes, EventClass::STRING, "set");
     }

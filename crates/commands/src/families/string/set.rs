@@ -328,19 +328,7 @@ fn write(
         }
         return Ok(());
     }
-    let expiry = match expire_at {
-        Some(at) => PutExpiry::At(at),
-        None if options.keep_ttl => PutExpiry::Keep,
-        None => PutExpiry::Clear,
-    };
-    string::store(
-        &mut slot,
-        value,
-        PutMeta {
-            expiry,
-            ..PutMeta::CLEAR
-        },
-    );
+    string::store(&mut slot, value, fresh(expire_at, options.keep_ttl));
     record(cx.fx, key.bytes, value, expire_at, options.keep_ttl);
     announce_put(cx.fx, key.bytes, before);
     cx.fx.modified(key.bytes, EventClass::STRING, "set");
@@ -348,6 +336,19 @@ fn write(
         cx.fx.event(key.bytes, EventClass::GENERIC, "expire");
     }
     Ok(())
+}
+
+/// What a new value brings along.
+pub const fn fresh(expire_at: Option<i64>, keep_ttl: bool) -> PutMeta {
+    let expiry = match expire_at {
+        Some(at) => PutExpiry::At(at),
+        None if keep_ttl => PutExpiry::Keep,
+        None => PutExpiry::Clear,
+    };
+    PutMeta {
+        expiry,
+        ..PutMeta::CLEAR
+    }
 }
 
 /// Records what a `SET` of any form came to.
