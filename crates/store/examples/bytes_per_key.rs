@@ -101,7 +101,7 @@ fn deleting() {
         let mut name = [0; 15];
         let mut state = 3;
         for i in 0..keys {
-            if random(&mut state) % 10 != 0 {
+            if !random(&mut state).is_multiple_of(10) {
                 key(i, &mut name);
                 let key = db.key(&name);
                 db.remove(&key);

@@ -4,7 +4,7 @@
 use crate::space::Space;
 use crate::store::Store;
 use pantala_borrow::ShardId;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 /// Entries or leaves per bite.
 const BUDGET: usize = 256;
@@ -23,7 +23,6 @@ pub(crate) struct Background {
     search_at_ms: AtomicI64,
     age_at_ms: AtomicI64,
     aging: AtomicUsize,
-    purging: AtomicBool,
 }
 
 /// What a bite did, for whoever paces them.
@@ -46,7 +45,6 @@ impl Background {
             search_at_ms: AtomicI64::new(0),
             age_at_ms: AtomicI64::new(0),
             aging: AtomicUsize::new(0),
-            purging: AtomicBool::new(false),
         }
     }
 }
@@ -87,11 +85,7 @@ impl Store {
             with(&mut space);
         }
         drop(space);
-        if state.purging.load(Relaxed) {
-            let more = self.heap().purge(PURGE_PAGES);
-            state.purging.store(more, Relaxed);
-            progress.busy |= more;
-        }
+        progress.busy |= self.heap().purge(PURGE_PAGES);
         progress
     }
 
@@ -109,14 +103,13 @@ impl Store {
         }
     }
 
-    /// Begins rounds of compaction, purging and ageing when it is time.
+    /// Begins rounds of compaction and ageing when it is time.
     fn look_around(&self, now_ms: i64) {
         let state = &self.background;
         if state.evacuating.load(Relaxed) == 0 && state.search_at_ms.load(Relaxed) <= now_ms {
             state
                 .search_at_ms
                 .store(now_ms.saturating_add(SEARCH_EVERY_MS), Relaxed);
-            state.purging.store(true, Relaxed);
             self.search_sparse();
         }
         if state.aging.load(Relaxed) == 0 && state.age_at_ms.load(Relaxed) <= now_ms {
@@ -164,7 +157,6 @@ impl Store {
         if shard.evacuate_at == (0, 0) && finished(&state.evacuating) {
             // The round is through: look whether another is worth it, at once.
             state.search_at_ms.store(0, Relaxed);
-            state.purging.store(true, Relaxed);
         }
     }
 

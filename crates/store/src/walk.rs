@@ -82,10 +82,13 @@ pub struct ShardDb<'a> {
     pub(crate) access: AccessPolicy,
 }
 
-/// How many sampled entries one eviction chooses from.
-const EVICT_SAMPLE: usize = 16;
-/// How many lines with nothing to evict a bite looks at before it gives up.
-const EVICT_TRIES: usize = 16;
+/// How many entries an eviction looks at in each place, and in how many places.
+const EVICT_SAMPLE: usize = 4;
+const EVICT_PLACES: usize = 4;
+/// In how many places a bite looks for something to evict before it gives up.
+const EVICT_TRIES: usize = 24;
+/// How many keys one bite evicts.
+const EVICT_MAX: usize = 32;
 
 impl ShardDb<'_> {
     /// Keys in the shard, expired ones that still stand included.
@@ -235,14 +238,15 @@ impl ShardDb<'_> {
         next.is_none()
     }
 
-    /// Removes keys by the policy until about `goal_bytes` of memory are freed, a hundred at most. Each is the worst of some
-    /// sampled ones. Returns the bytes that were freed: 0 when there is nothing to evict here.
+    /// Removes keys by the policy until about `goal_bytes` of memory are freed, 32 at most. Each is the worst of some
+    /// sampled ones. Returns the bytes that were freed: 0 when there is nothing to evict here,
+    /// or the few keys that may be evicted were not found in a bounded search.
     pub fn evict_bite(&mut self, policy: EvictPolicy, goal_bytes: u64) -> u64 {
         let mut freed = 0;
         if policy == EvictPolicy::NoEviction {
             return 0;
         }
-        for _ in 0..100 {
+        for _ in 0..EVICT_MAX {
             if freed >= goal_bytes {
                 break;
             }
@@ -255,19 +259,25 @@ impl ShardDb<'_> {
         freed
     }
 
+    /// The worst of some entries at several places: neighbours alone would be used up, one run of lines after another.
     fn worst(&mut self, policy: EvictPolicy) -> Option<(Box<[u8]>, u64)> {
         let random = matches!(
             policy,
             EvictPolicy::AllkeysRandom | EvictPolicy::VolatileRandom
         );
-        for _ in 0..EVICT_TRIES {
-            let from = self.shard.draw();
-            let table = self.shard.table(self.index)?;
-            if table.len() == 0 || policy.is_volatile() && table.expires() == 0 {
-                return None;
+        let mut state = self.shard.draw();
+        let table = self.shard.table(self.index)?;
+        if table.len() == 0 || policy.is_volatile() && table.expires() == 0 {
+            return None;
+        }
+        let mut worst: Option<(u64, Entry<'_>)> = None;
+        for tries in 0..EVICT_TRIES {
+            if worst.is_some() && (random || tries >= EVICT_PLACES) {
+                break;
             }
-            let mut worst: Option<(u64, Entry<'_>)> = None;
-            table.sample(from, EVICT_SAMPLE, &mut |entry| {
+            // Where few keys have an expiry, the later tries look further.
+            let sample = EVICT_SAMPLE * (1 + tries / EVICT_PLACES);
+            table.sample(crate::shard::draw(&mut state), sample, &mut |entry| {
                 let counts = !policy.is_volatile() || entry.expiry_ms().is_some();
                 if counts && !(random && worst.is_some()) {
                     let badness = policy.badness(entry, self.access, self.now_ms);
@@ -276,11 +286,8 @@ impl ShardDb<'_> {
                     }
                 }
             });
-            if let Some((_, entry)) = worst {
-                return Some((entry.key().into(), entry.memory_bytes()));
-            }
         }
-        None
+        worst.map(|(_, entry)| (entry.key().into(), entry.memory_bytes()))
     }
 
     fn evict(&mut self, key: Box<[u8]>) {

@@ -177,7 +177,6 @@ impl Run<'_> {
             assert_eq!(slot.entry().map(read), old);
             let new = command(&mut slot, old.as_ref());
             assert_eq!(slot.entry().map(read), new);
-            drop(slot);
             self.space
                 .take_removed()
                 .iter()

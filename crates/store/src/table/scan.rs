@@ -135,17 +135,24 @@ impl Table {
     }
 
     /// Visits up to `count` entries that follow a random place (for eviction's samples); looks at `8 × count` lines at most.
-    pub(crate) fn sample<'t>(&'t self, from: u64, count: usize, visit: &mut dyn FnMut(Entry<'t>)) {
+    pub(crate) fn sample<'t>(
+        &'t self,
+        random: u64,
+        count: usize,
+        visit: &mut dyn FnMut(Entry<'t>),
+    ) {
+        let mut from = random;
         let Some(mut seg) = self.seg_of(from) else {
             return;
         };
         let mut line = seg.home(seg.tag(from));
-        let mut from = from;
+        // The place within the line is random too, or else the first words of each line would be drawn most.
+        let mut slot = (random % WORDS as u64) as usize;
         let mut seen = 0;
         for _ in 0..count * WORDS {
             // SAFETY: the table is borrowed, so segment and entries live unchanged.
             unsafe {
-                for &word in seg.line(line).0.iter().filter(|&&word| word != 0) {
+                for &word in seg.line(line).0[slot..].iter().filter(|&&word| word != 0) {
                     visit(Entry::new(entry_of(word)));
                     seen += 1;
                     if seen == count {
@@ -153,6 +160,7 @@ impl Table {
                     }
                 }
             }
+            slot = 0;
             line += 1;
             if line == seg.lines {
                 from = after(from, seg.depth).unwrap_or(0);
