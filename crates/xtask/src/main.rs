@@ -9,6 +9,7 @@ mod blackbox;
 mod compat;
 mod counts;
 mod fuzz;
+mod memcached_tests;
 mod steps;
 mod tidy;
 mod tools;
@@ -21,6 +22,8 @@ cargo xtask <task>
   tools              install what the tests need and nothing else
   blackbox [FILTER]  build the server and run the black-box suites (or those whose name contains FILTER)
   fuzz [SECONDS]     run each fuzz target (needs a nightly toolchain), 20 seconds each by default
+  memcached-tests DIR [FILE]
+                     run memcached's own test files (DIR: its sources) against a plain memcached and this server
   tidy [--update]    check the house rules; --update lets the ratchet shrink, --accept also lets it grow
   compat [--check]   write COMPAT.md from the command table of the built server, or check that it is up to date
 ";
@@ -54,6 +57,8 @@ fn main() -> ExitCode {
         ["tidy", "--accept"] => tidy::run(&root, tidy::Mode::Accept),
         ["compat"] => compat::write(&root).map(|()| true),
         ["compat", "--check"] => compat::check(&root).map(|()| true),
+        ["memcached-tests", sources] => memcached_tests::run(&root, sources, None),
+        ["memcached-tests", sources, file] => memcached_tests::run(&root, sources, Some(file)),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             Ok(true)
