@@ -51,6 +51,14 @@ const POLL: Duration = Duration::from_millis(20);
 /// How much of a server's output an error message shows.
 const OUTPUT_BYTES: usize = 2_000;
 
+/// Why a start failed.
+enum NotStarted {
+    /// The program ended; the port may have been taken, so another try makes sense.
+    Ended(String),
+    /// It runs without answering, or cannot be run at all.
+    Silent(String),
+}
+
 impl Server {
     /// Starts `spec` and waits until it answers.
     ///
@@ -63,20 +71,50 @@ impl Server {
                 spec.label, options.protocol
             )));
         }
-        let mut last = None;
-        for _ in 0..ATTEMPTS {
+        let mut attempt = 1;
+        loop {
             match Self::try_start(spec, options) {
                 Ok(server) => return Ok(server),
-                Err(reason) => last = Some(reason),
+                Err(NotStarted::Ended(_)) if attempt < ATTEMPTS => attempt += 1,
+                Err(NotStarted::Ended(reason) | NotStarted::Silent(reason)) => {
+                    return Err(BenchError::Start {
+                        engine: spec.label.clone(),
+                        reason,
+                    });
+                }
             }
         }
-        Err(BenchError::Start {
-            engine: spec.label.clone(),
-            reason: last.unwrap_or_default(),
-        })
     }
 
-    fn try_start(spec: &EngineSpec, options: &ServerOptions) -> Result<Self, String> {
+    fn try_start(spec: &EngineSpec, options: &ServerOptions) -> Result<Self, NotStarted> {
+        let mut server = Self::launch(spec, options).map_err(NotStarted::Silent)?;
+        let start = Instant::now();
+        loop {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                let output = server.output();
+                return Err(NotStarted::Ended(format!(
+                    "it ended with {status}\n{output}"
+                )));
+            }
+            let answer = server
+                .client(Duration::from_secs(1))
+                .and_then(|mut client| client.ping());
+            match answer {
+                Ok(()) => return Ok(server),
+                Err(error) if start.elapsed() > START_LIMIT => {
+                    return Err(NotStarted::Silent(format!(
+                        "it did not answer within {} s: {error}\n{}",
+                        START_LIMIT.as_secs(),
+                        server.output()
+                    )));
+                }
+                Err(_) => thread::sleep(POLL),
+            }
+        }
+    }
+
+    /// Starts the program, without a look at whether it answers.
+    fn launch(spec: &EngineSpec, options: &ServerOptions) -> Result<Self, String> {
         let dir = make_folder().map_err(|error| format!("folder for its files: {error}"))?;
         let port = free_port().map_err(|error| format!("free port: {error}"))?;
         let child =
@@ -84,31 +122,13 @@ impl Server {
                 let _ = fs::remove_dir_all(&dir);
                 format!("{}: {error}", spec.program.display())
             })?;
-        let pid = Pid::from_raw(child.id() as i32);
-        let mut server = Self {
+        Ok(Self {
+            pid: Pid::from_raw(child.id() as i32),
             child,
-            pid,
             dir,
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             protocol: options.protocol,
-        };
-        let start = Instant::now();
-        loop {
-            if let Ok(Some(status)) = server.child.try_wait() {
-                return Err(format!("it ended with {status}\n{}", server.output()));
-            }
-            if server.answers() {
-                return Ok(server);
-            }
-            if start.elapsed() > START_LIMIT {
-                return Err(format!(
-                    "it did not answer within {} s\n{}",
-                    START_LIMIT.as_secs(),
-                    server.output()
-                ));
-            }
-            thread::sleep(POLL);
-        }
+        })
     }
 
     /// A plain client of this server.
@@ -138,12 +158,6 @@ impl Server {
                 reason: format!("{status:?}, {error}\n{}", self.output()),
             },
         }
-    }
-
-    fn answers(&self) -> bool {
-        self.client(Duration::from_secs(1))
-            .and_then(|mut client| client.ping())
-            .unwrap_or(false)
     }
 
     /// The end of what it printed.

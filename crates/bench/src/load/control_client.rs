@@ -74,18 +74,25 @@ impl ControlClient {
         Ok(first)
     }
 
-    /// Whether the server answers.
+    /// Asks the server whether it is there.
     ///
     /// # Errors
-    /// Whatever the system says.
-    pub fn ping(&mut self) -> io::Result<bool> {
-        match self.protocol {
-            Protocol::Resp => Ok(matches!(self.command(&[b"PING"])?, Reply::Status(_))),
+    /// Whatever the system says, or what the server said instead of yes.
+    pub fn ping(&mut self) -> io::Result<()> {
+        let line = match self.protocol {
+            Protocol::Resp => match self.command(&[b"PING"])? {
+                Reply::Status(_) => return Ok(()),
+                other => format!("{other:?}"),
+            },
             Protocol::Memcached => {
                 self.send(b"version\r\n")?;
-                Ok(self.line()?.starts_with("VERSION"))
+                self.line()?
             }
+        };
+        if line.starts_with("VERSION") {
+            return Ok(());
         }
+        Err(invalid(format!("expected a sign of life, got {line:?}")))
     }
 
     /// How many keys the server has.
