@@ -51,6 +51,7 @@ const SEEN_IN_REDIS: &[Row] = &[
     ("setrange", 4, "denyoom write", "2.2.0", "string", "", "1+0/1:rw+update"),
     ("strlen", 2, "fast readonly", "2.2.0", "string", "", "1+0/1:ro"),
     ("substr", 4, "readonly", "1.0.0", "string", "", "1+0/1:access+ro"),
+
 ];
 
 fn words(names: impl Iterator<Item = (&'static str, ())>, between: &str) -> String {
@@ -59,12 +60,20 @@ fn words(names: impl Iterator<Item = (&'static str, ())>, between: &str) -> Stri
     names.join(between)
 }
 
+/// A command, or a subcommand as `container|word`.
+fn named(name: &str) -> Option<&'static pantala_commands::Command> {
+    let (container, word) = name.split_once('|').unwrap_or((name, ""));
+    let command = common::find(container.as_bytes())?;
+    if word.is_empty() {
+        return Some(command);
+    }
+    command.subcommands.iter().find(|sub| sub.spec.name == word)
+}
+
 #[test]
 fn specifications_are_those_of_redis() {
     for &(name, arity, flags, since, group, tips, keys) in SEEN_IN_REDIS {
-        let spec = common::find(name.as_bytes())
-            .unwrap_or_else(|| panic!("no {name}"))
-            .spec;
+        let spec = named(name).unwrap_or_else(|| panic!("no {name}")).spec;
         assert_eq!(spec.arity, arity, "{name}");
         assert_eq!(
             words(spec.flags.iter_names().map(|(name, _)| (name, ())), " "),
@@ -82,14 +91,14 @@ fn specifications_are_those_of_redis() {
             .keys
             .iter()
             .map(|rule| {
-                let (Begin::Index(at), Find::Range { last, step, .. }) = (rule.begin, rule.find)
-                else {
-                    panic!("{name}: another kind of rule")
-                };
-                format!(
-                    "{at}+{last}/{step}:{}",
-                    words(rule.flags.iter_names().map(|(name, _)| (name, ())), "+")
-                )
+                let flags = words(rule.flags.iter_names().map(|(name, _)| (name, ())), "+");
+                match (rule.begin, rule.find) {
+                    (Begin::Index(at), Find::Range { last, step, .. }) => {
+                        format!("{at}+{last}/{step}:{flags}")
+                    }
+                    (Begin::Unknown, Find::Unknown) => format!("?:{flags}"),
+                    _ => panic!("{name}: another kind of rule"),
+                }
             })
             .collect();
         assert_eq!(rules.join(" "), keys, "{name}");

@@ -1,7 +1,10 @@
 //! Runs commands in this process, without a server: for tests of handlers and of their effects. Any family's tests may use it.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use pantala_commands::{Command, Ctx, Effects, Error, KeyAt, Listening, Rng, Run, families, keys};
+use pantala_commands::context::Reach;
+use pantala_commands::{
+    Command, Ctx, Effects, Error, KeyAt, Listening, Rng, Run, Walk, WalkHandler, families, keys,
+};
 use pantala_config::Settings;
 use pantala_protocol::{Args, OwnedArgs, Proto, Reply};
 use pantala_store::borrow::{Party, ShardSet, Wake};
@@ -32,6 +35,8 @@ pub struct Server {
     pub now_ms: i64,
     pub db: u16,
     pub proto: Proto,
+    /// Commands that go from shard to shard find all shards held, as inside a transaction.
+    pub held: bool,
     pub fx: Effects,
     rng: Rng,
 }
@@ -59,6 +64,7 @@ impl Server {
             now_ms: 1_700_000_000_000,
             db: 0,
             proto: Proto::Resp2,
+            held: false,
             fx: Effects::default(),
             rng: Rng::new(1),
         }
@@ -67,10 +73,35 @@ impl Server {
     /// Runs a command given as words split at spaces and answers its reply, readable in a test.
     pub fn say(&mut self, line: &str) -> String {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        String::from_utf8_lossy(&self.run(&words).reply)
-            .replace("\r\n", " ")
-            .trim_end()
-            .to_owned()
+        readable(&self.run(&words).reply)
+    }
+
+    /// The same while somebody else has a shard; for commands that go from shard to shard.
+    pub fn say_while_busy(&mut self, shard: u16, line: &str) -> String {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let args: OwnedArgs = words.iter().collect();
+        let Some(Run::Walk(handler)) = find(words[0]).map(|command| command.run) else {
+            panic!("{line} does not go from shard to shard");
+        };
+        let mut ran = Ran::default();
+        let mut reply = Vec::new();
+        let busy = self.store.try_borrow_one(shard).expect("a free shard");
+        let mut walk = Walk {
+            store: &self.store,
+            reach: Reach::Each { party: None },
+            db_index: self.db,
+            now_ms: self.now_ms,
+            reply: Reply::new(&mut ran.reply, self.proto),
+            fx: &mut self.fx,
+            settings: &self.settings,
+            rng: &mut self.rng,
+        };
+        match handler(&mut walk, args.as_args()) {
+            Ok(()) => reply = ran.reply,
+            Err(error) => Reply::new(&mut reply, self.proto).error(error.message()),
+        }
+        drop(busy);
+        readable(&reply)
     }
 
     /// Runs one command.
@@ -87,12 +118,21 @@ impl Server {
     }
 
     fn execute(&mut self, args: Args<'_>, ran: &mut Ran) -> Result<(), Error> {
-        let command = find(args.arg(0)).ok_or(Error::text("ERR unknown command"))?;
+        let mut command = find(args.arg(0)).ok_or(Error::text("ERR unknown command"))?;
+        if let Run::Container = command.run {
+            let word = args.get(1).unwrap_or_default();
+            let mut subcommands = command.subcommands.iter();
+            command = subcommands
+                .find(|sub| word.eq_ignore_ascii_case(sub.spec.name.as_bytes()))
+                .ok_or(Error::text("ERR unknown subcommand"))?;
+        }
         if !command.spec.arity_fits(args.len()) {
             return Err(Error::wrong_arity(command.spec.name));
         }
-        let Run::Keys(handler) = command.run else {
-            return Err(Error::text("ERR only commands on keys run here"));
+        let handler = match command.run {
+            Run::Keys(handler) | Run::All(handler) => handler,
+            Run::Walk(handler) => return self.walk(handler, args, ran),
+            Run::Container => return Err(Error::text("ERR a container does not run")),
         };
         let mut positions = Vec::new();
         keys::positions(&command.spec, args, &mut positions);
@@ -103,10 +143,13 @@ impl Server {
                 hash: self.store.hash(args.arg(arg as usize)),
             })
             .collect();
-        let set: ShardSet = keys
-            .iter()
-            .map(|key| self.store.shard_of(key.hash))
-            .collect();
+        let set: ShardSet = match command.run {
+            Run::All(_) => all_shards(&self.store),
+            _ => keys
+                .iter()
+                .map(|key| self.store.shard_of(key.hash))
+                .collect(),
+        };
         let mut space = self.store.borrow_blocking(&set, Party::new(0));
         self.fx.begin(Listening::RECORD | Listening::KEYS, self.db);
         let mut cx = Ctx {
@@ -125,7 +168,14 @@ impl Server {
         }
         let done = handler(&mut cx, args);
         for removed in space.take_removed() {
+            let (there, back) = (removed.db.to_string(), self.db.to_string());
+            if removed.db != self.db {
+                encode(&[b"SELECT", there.as_bytes()], &mut ran.record);
+            }
             encode(&[b"DEL", &removed.key], &mut ran.record);
+            if removed.db != self.db {
+                encode(&[b"SELECT", back.as_bytes()], &mut ran.record);
+            }
         }
         done?;
         ran.events
@@ -151,40 +201,47 @@ impl Server {
         Ok(())
     }
 
-    /// Runs recorded effects; `DEL`, `PEXPIREAT` and `PERSIST` are done here when their family is not there.
+    fn walk(&mut self, handler: WalkHandler, args: Args<'_>, ran: &mut Ran) -> Result<(), Error> {
+        self.fx.begin(Listening::RECORD | Listening::KEYS, self.db);
+        let mut held;
+        let reach = if self.held {
+            held = self
+                .store
+                .borrow_blocking(&all_shards(&self.store), Party::new(0));
+            Reach::Held(&mut held)
+        } else {
+            Reach::Each { party: None }
+        };
+        let mut walk = Walk {
+            store: &self.store,
+            reach,
+            db_index: self.db,
+            now_ms: self.now_ms,
+            reply: Reply::new(&mut ran.reply, self.proto),
+            fx: &mut self.fx,
+            settings: &self.settings,
+            rng: &mut self.rng,
+        };
+        handler(&mut walk, args)
+    }
+
+    /// Runs recorded effects; `SELECT` belongs to the session, which this is.
     pub fn replay(&mut self, record: &[u8]) {
         for words in decode(record) {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            if find(words[0]).is_some() {
-                let ran = self.run(&words);
-                assert!(
-                    !ran.reply.starts_with(b"-"),
-                    "{words:?} -> {:?}",
-                    String::from_utf8_lossy(&ran.reply)
-                );
-            } else {
-                self.built_in(&words);
+            if words[0] == b"SELECT" {
+                let db = std::str::from_utf8(words[1]).ok();
+                self.db = db
+                    .and_then(|text| text.parse().ok())
+                    .expect("a recorded database");
+                continue;
             }
-        }
-    }
-
-    fn built_in(&mut self, words: &[&[u8]]) {
-        let key = self.store.key(words[1]);
-        let mut space = self
-            .store
-            .borrow_blocking(&ShardSet::one(self.store.shard_of(key.hash)), Party::new(0));
-        let mut db = space.db(self.db, self.now_ms);
-        match words[0] {
-            b"DEL" => _ = db.remove(&key),
-            b"PERSIST" => _ = db.slot_quiet(&key).set_expiry(None),
-            b"PEXPIREAT" => {
-                let at = std::str::from_utf8(words[2])
-                    .ok()
-                    .and_then(|text| text.parse().ok());
-                db.slot_quiet(&key)
-                    .set_expiry(Some(at.expect("a recorded time")));
-            }
-            _ => panic!("no such effect: {words:?}"),
+            let ran = self.run(&words);
+            assert!(
+                !ran.reply.starts_with(b"-"),
+                "{words:?} -> {:?}",
+                String::from_utf8_lossy(&ran.reply)
+            );
         }
     }
 
@@ -208,6 +265,18 @@ impl Server {
         }
         contents
     }
+}
+
+fn readable(reply: &[u8]) -> String {
+    String::from_utf8_lossy(reply)
+        .replace("\r\n", " ")
+        .trim_end()
+        .to_owned()
+}
+
+fn all_shards(store: &Store) -> ShardSet {
+    let count = u16::try_from(store.shards()).expect("a number of shards");
+    (0..count).collect()
 }
 
 fn held(entry: Entry<'_>) -> Held {

@@ -53,7 +53,9 @@ pub const RESTORE: Command = Command::costly(
 fn dump_cost_us(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> u64 {
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
-    db.peek(&key).and_then(StrRef::of).map_or(0, |string| string.len() as u64 / BYTES_PER_US)
+    db.peek(&key)
+        .and_then(StrRef::of)
+        .map_or(0, |string| string.len() as u64 / BYTES_PER_US)
 }
 
 fn restore_cost_us(_: &mut Ctx<'_, '_>, args: Args<'_>) -> u64 {

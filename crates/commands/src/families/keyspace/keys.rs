@@ -8,6 +8,7 @@ use crate::spec::{Acl, Command, Spec};
 use crate::{Done, Error, Walk};
 use pantala_config::glob_match;
 use pantala_protocol::{Args, Reply};
+use pantala_store::borrow::ShardSet;
 use pantala_store::{Entry, Position};
 
 /// Entries that are looked at before the shard may be given to others.
@@ -75,12 +76,12 @@ fn one(walk: &mut Walk<'_, '_>, name: &[u8]) -> Done {
             space.db(db, now_ms).view(&key).is_some()
         }
         Reach::Each { party: Some(party) } => {
-            let set = pantala_store::borrow::ShardSet::one(shard);
-            walk.store
-                .borrow_blocking(&set, *party)
-                .db(db, now_ms)
-                .view(&key)
-                .is_some()
+            let (borrow, _inside) = walk
+                .store
+                .gate()
+                .enter_and_borrow_blocking(&ShardSet::one(shard), *party)
+                .into_parts();
+            walk.store.space(borrow).db(db, now_ms).view(&key).is_some()
         }
     };
     walk.reply.array(usize::from(is_there));

@@ -29,7 +29,7 @@ pub const SCAN: Command = Command {
             arity: -2,
             flags: READ,
             tips: &["nondeterministic_output", "request_policy:special"],
-            syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type] [ATTR v|p|a|u] [MINMSZ bytes]",
+            syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type] [ATTR v|p] [MINMSZ bytes]",
             ..GENERIC
         },
         scan,
@@ -43,8 +43,6 @@ struct Filter<'a> {
     type_name: Option<&'a [u8]>,
     /// `ATTR v` (true) and `p` (false), as in Dragonfly.
     expires: Option<bool>,
-    /// `ATTR a` (true) and `u` (false): fetched since it was stored.
-    fetched: Option<bool>,
     min_bytes: u64,
 }
 
@@ -55,7 +53,6 @@ impl<'a> Filter<'a> {
             pattern: None,
             type_name: None,
             expires: None,
-            fetched: None,
             min_bytes: 0,
         };
         let mut count = 10;
@@ -75,8 +72,6 @@ impl<'a> Filter<'a> {
                 match value {
                     b"v" | b"V" => filter.expires = Some(true),
                     b"p" | b"P" => filter.expires = Some(false),
-                    b"a" | b"A" => filter.fetched = Some(true),
-                    b"u" | b"U" => filter.fetched = Some(false),
                     _ => return Err(Error::Syntax),
                 }
             } else if word.eq_ignore_ascii_case(b"MINMSZ") {
@@ -95,9 +90,6 @@ impl<'a> Filter<'a> {
             && self
                 .expires
                 .is_none_or(|expires| expires == entry.expiry_ms().is_some())
-            && self
-                .fetched
-                .is_none_or(|fetched| fetched == entry.fetched())
             && (self.min_bytes == 0 || entry.memory_bytes() >= self.min_bytes)
             && self
                 .pattern
