@@ -1,5 +1,8 @@
 //! Limits: connections, file descriptors, output buffers, memory, idle time, authentication.
 
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pantala_tests::resp::{Conn, Value, encode};
@@ -238,4 +241,43 @@ fn a_password_is_needed_for_everything_else() {
         Value::Map(_)
     ));
     assert_eq!(hello.cmd("GET k").text(), "v");
+}
+
+#[test]
+fn ten_thousand_idle_connections() {
+    const COUNT: u64 = 9_900;
+    let server = Options::new(Kind::Pantala)
+        .set("maxclients", "10000")
+        .start();
+    let bystander = Bystander::start(&server);
+    let mut conn = server.conn();
+    let before = server.resident_bytes();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("robustness/idle_connections.py");
+    let mut child = Command::new("python3")
+        .arg(script)
+        .args([server.port.to_string(), COUNT.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 is installed");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    assert_eq!(line, "open\n");
+    assert_eq!(
+        info(&mut conn, "connected_clients"),
+        (COUNT + 2).to_string()
+    );
+    let each = server.resident_bytes().saturating_sub(before) / COUNT;
+    println!("{each} bytes for each idle connection");
+    assert!(each < 25_000, "{each} bytes for each idle connection");
+    drop(child.stdin.take());
+    line.clear();
+    output.read_line(&mut line).expect("a line");
+    assert_eq!(line, "ok\n");
+    assert!(child.wait().is_ok_and(|status| status.success()));
+    wait_for("all are gone", || {
+        info(&mut conn, "connected_clients") == "2"
+    });
+    assert!(bystander.stop() < Duration::from_secs(3));
 }

@@ -234,7 +234,7 @@ mod tests {
             source
                 .code
                 .iter()
-                .all(|line| !line.contains("unsafe") && !line.contains("TODO"))
+                .all(|line| !line.contains("unsafe") && !line.contains("NOTE"))
         );
         assert!(source.comments[0].contains("NOTE y"));
         assert!(source.code[2].contains("b();"));

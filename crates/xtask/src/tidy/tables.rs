@@ -44,6 +44,34 @@ pub const BANS: &[Ban] = &[
             home("crates/bench/", "measures time: that is what it is for"),
             home("crates/xtask/", "times its steps"),
             home("tests/", "bounds its waits from outside the server"),
+            home(
+                "crates/reactor/src/io.rs",
+                "the clock of a worker: read once per turn, handed on from there",
+            ),
+            home(
+                "crates/reactor/src/acceptor.rs",
+                "limits how often it complains in the log; no worker's clock runs on its thread",
+            ),
+            home(
+                "crates/reactor/src/epoll.rs",
+                "how long the kernel may wait counts from now, not from the start of the turn",
+            ),
+            home(
+                "crates/reactor/src/uring/",
+                "how long the kernel may wait counts from now; the bounds of the probe and of the end",
+            ),
+            home(
+                "crates/borrow/src/sync.rs",
+                "the one clock of spins and claims; models under loom and shuttle replace it",
+            ),
+            home(
+                "crates/engine/src/worker/clock.rs",
+                "the wall clock of the engine, for threads without a reactor",
+            ),
+            home(
+                "crates/engine/src/helpers.rs",
+                "measures a long command on a thread without a reactor",
+            ),
         ],
     },
     Ban {
@@ -55,7 +83,20 @@ pub const BANS: &[Ban] = &[
             "fastrand",
         ],
         message: "draws randomness: take a seed from the caller",
-        homes: &[],
+        homes: &[
+            home(
+                "crates/store/src/hash.rs",
+                "the secret of the process that keeps shards and slots unpredictable; a fixed seed repeats a run",
+            ),
+            home(
+                "crates/engine/src/shared.rs",
+                "secrets and the run id, drawn once at the start",
+            ),
+            home(
+                "crates/engine/src/families/state.rs",
+                "a replication id must differ between processes",
+            ),
+        ],
     },
     Ban {
         words: &[
@@ -70,7 +111,38 @@ pub const BANS: &[Ban] = &[
 ];
 
 /// Modules that may use `unsafe`.
-pub const UNSAFE: &[Home] = &[];
+pub const UNSAFE: &[Home] = &[
+    home(
+        "crates/reactor/src/sys.rs",
+        "system calls that have no safe wrapper",
+    ),
+    home("crates/reactor/src/epoll.rs", "system calls of epoll"),
+    home(
+        "crates/reactor/src/uring/",
+        "the ring and its buffers are memory shared with the kernel",
+    ),
+    home(
+        "crates/borrow/src/cell.rs",
+        "a content is reached only through a borrow of its word",
+    ),
+    home(
+        "crates/borrow/src/orders.rs",
+        "models of the cell under loom",
+    ),
+    home(
+        "crates/store/src/entry/",
+        "one allocation per entry, laid out by hand",
+    ),
+    home("crates/store/src/heap/", "the slab heaps"),
+    home(
+        "crates/store/src/table/",
+        "lines of tagged 48-bit pointers, prefetched in groups",
+    ),
+    home(
+        "crates/store/src/tree/",
+        "nodes of at most 4 KiB, shared with snapshots by epoch",
+    ),
+];
 
 /// Large tables: exempt from the size limits by name.
 pub const TABLES: &[Home] = &[];
