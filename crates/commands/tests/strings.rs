@@ -385,3 +385,35 @@ fn other_types_are_refused() {
         ["overwritten", "type_changed", "set"]
     );
 }
+
+#[test]
+fn dense_registers_are_changed_in_place() {
+    let mut s = server();
+    let mut expected = pantala_types::hyperloglog::empty();
+    for n in 0..6000u32 {
+        let element = format!("e{n}");
+        let changed = pantala_types::hyperloglog::add(&mut expected, element.as_bytes(), 3000);
+        let reply = s.run(&[b"PFADD", b"h", element.as_bytes()]).reply;
+        assert_eq!(
+            reply,
+            format!(":{}\r\n", u8::from(changed == Ok(true) || n == 0)).as_bytes(),
+            "{element}"
+        );
+        if n % 500 == 0 {
+            let count = pantala_types::hyperloglog::count(&expected).expect("well formed");
+            assert_eq!(s.say("PFCOUNT h"), format!(":{count}"));
+            pantala_types::hyperloglog::set_cached(&mut expected, count);
+        }
+    }
+    assert_eq!(s.say("PFDEBUG ENCODING h"), "+dense");
+    let held = s.contents().remove(&b"h"[..]).expect("the key");
+    assert!(held.value == expected);
+}
+
+#[test]
+fn the_largest_numbers_are_longer_than_an_entry() {
+    let mut s = server();
+    let len = s.say("INCRBYFLOAT k 1e4932").len();
+    assert!(len > 4932);
+    assert_eq!(s.say("INCRBYFLOAT k -1e4932"), "$1 0");
+}

@@ -107,17 +107,26 @@ fn refused(why: Invalid) -> Error {
     })
 }
 
-/// A copy of the HyperLogLog in an entry, whose header was checked; `None` where there is no entry.
-fn load(entry: Option<Entry<'_>>) -> Result<Option<Vec<u8>>, Error> {
+/// How the HyperLogLog in an entry is stored, and its estimate if that is up to date; `None` where there is no entry.
+fn header_of(entry: Option<Entry<'_>>) -> Result<Option<(Form, Option<u64>)>, Error> {
     let Some(string) = string_of(entry)? else {
         return Ok(None);
     };
-    if string.len() < hll::HEADER_LEN || string.byte_at(0) != Some(b'H') {
-        return Err(refused(Invalid::NotHll));
+    let header = hll::read_header(&string);
+    let form = hll::form_of(&header, string.len()).map_err(refused)?;
+    Ok(Some((form, hll::cached(&header))))
+}
+
+/// A copy of the HyperLogLog in an entry, whose header was checked; `None` where there is no entry.
+fn load(entry: Option<Entry<'_>>) -> Result<Option<Vec<u8>>, Error> {
+    if header_of(entry)?.is_none() {
+        return Ok(None);
     }
+    let Some(string) = string_of(entry)? else {
+        return Ok(None);
+    };
     let mut bytes = Vec::with_capacity(string.len() + 3);
     string.append_to(&mut bytes);
-    hll::form(&bytes).map_err(refused)?;
     Ok(Some(bytes))
 }
 
@@ -136,6 +145,10 @@ fn pfadd(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
     let mut slot = db.slot_quiet(&key);
+    if header_of(slot.entry())?.is_some_and(|(form, _)| form == Form::Dense) {
+        let changes = hll::add_dense(&mut slot, args.slice_from(2).iter());
+        return added(cx, key.bytes, changes, true);
+    }
     let stored = load(slot.entry())?;
     let existed = stored.is_some();
     let mut changes = u64::from(!existed);
@@ -143,13 +156,19 @@ fn pfadd(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     for element in args.slice_from(2).iter() {
         changes += u64::from(hll::add(&mut bytes, element, limit).map_err(refused)?);
     }
-    cx.reply.integer(i64::from(changes > 0));
     if changes > 0 {
         hll::invalidate(&mut bytes);
         save(&mut slot, &bytes);
+    }
+    added(cx, key.bytes, changes, existed)
+}
+
+fn added(cx: &mut Ctx<'_, '_>, key: &[u8], changes: u64, existed: bool) -> Done {
+    cx.reply.integer(i64::from(changes > 0));
+    if changes > 0 {
         cx.fx.verbatim();
-        announce_new(cx.fx, key.bytes, existed);
-        cx.fx.modified(key.bytes, EventClass::STRING, "pfadd");
+        announce_new(cx.fx, key, existed);
+        cx.fx.modified(key, EventClass::STRING, "pfadd");
         cx.fx.add_changes(changes - 1);
     }
     Ok(())
@@ -164,14 +183,15 @@ fn pfcount(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
     let mut slot = db.slot(&key);
-    let Some(mut bytes) = load(slot.entry())? else {
-        cx.reply.integer(0);
-        return Ok(());
-    };
-    if let Some(cardinality) = hll::cached(&bytes) {
+    let entry = slot.entry();
+    if let Some((_, Some(cardinality))) = header_of(entry)? {
         cx.reply.integer(cardinality as i64);
         return Ok(());
     }
+    let Some(mut bytes) = load(entry)? else {
+        cx.reply.integer(0);
+        return Ok(());
+    };
     let cardinality = hll::count(&bytes).map_err(refused)?;
     hll::set_cached(&mut bytes, cardinality);
     // Only the header changes, but it is part of a string that anyone can read: so it is propagated.

@@ -11,9 +11,11 @@
 pub mod dense;
 mod estimate;
 mod hash;
+mod in_place;
 pub mod sparse;
 
 pub use hash::murmur64a;
+pub use in_place::{add_dense, read_header};
 
 /// Number of registers.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
@@ -57,12 +59,18 @@ pub enum Invalid {
 
 /// Checks header and length; says how the registers are stored.
 pub fn form(bytes: &[u8]) -> Result<Form, Invalid> {
-    if bytes.len() < HEADER_LEN || !bytes.starts_with(b"HYLL") {
+    let header = bytes.first_chunk().ok_or(Invalid::NotHll)?;
+    form_of(header, bytes.len())
+}
+
+/// The same for a HyperLogLog of `len` bytes of which only the header is at hand.
+pub fn form_of(header: &[u8; HEADER_LEN], len: usize) -> Result<Form, Invalid> {
+    if !header.starts_with(b"HYLL") {
         return Err(Invalid::NotHll);
     }
-    match bytes[4] {
-        0 if bytes.len() == DENSE_LEN => Ok(Form::Dense),
-        1 => Ok(Form::Sparse),
+    match header[4] {
+        0 if len == DENSE_LEN => Ok(Form::Dense),
+        1 if len >= HEADER_LEN => Ok(Form::Sparse),
         _ => Err(Invalid::NotHll),
     }
 }

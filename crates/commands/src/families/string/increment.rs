@@ -129,12 +129,15 @@ fn incrbyfloat(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
+/// The largest `long double` has 4,933 digits and may have decimals behind them.
+const LONGEST_NUMBER: usize = 5 * 1024;
+
 /// A stored string as a floating-point number.
 pub fn long_double(string: &StrRef<'_>) -> Result<LongDouble, Error> {
     match string {
         StrRef::Int(value) => Ok(LongDouble::from_i64(*value)),
         // Longer texts are no numbers, so nothing large is copied here.
-        StrRef::Tree(_) => Err(Error::NotAFloat),
+        string if string.len() > LONGEST_NUMBER => Err(Error::NotAFloat),
         string => LongDouble::parse(string.to_bytes(&mut Vec::new())).ok_or(Error::NotAFloat),
     }
 }
