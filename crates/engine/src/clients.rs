@@ -59,6 +59,8 @@ pub struct Card {
     pub no_touch: AtomicBool,
     /// Waiting for a shard, a helper thread or the end of a pause.
     pub waiting: AtomicBool,
+    /// Told to close by `CLIENT KILL`: it counts as gone.
+    pub killed: AtomicBool,
     /// Names that the client gave itself.
     pub names: Mutex<Names>,
 }
@@ -133,6 +135,7 @@ impl Clients {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
+            killed: AtomicBool::new(false),
             names: Mutex::new(Names {
                 user: "default".to_owned(),
                 ..Names::default()
