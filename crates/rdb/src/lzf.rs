@@ -15,6 +15,8 @@ const MATCH_MAX: usize = 264;
 const OFFSET_MAX: usize = 1 << 13;
 /// Three bytes yield at most 264: more than this times its size no compressed string can become.
 const EXPANSION_MAX: u64 = 88;
+/// After 2^this bytes without a match every second place is looked at, after twice as many every third, and so on.
+const SKIP_SHIFT: usize = 6;
 
 /// Decompresses to exactly `len` bytes, appended to `out`.
 pub fn decompress(compressed: &[u8], len: u64, out: &mut Vec<u8>) -> Result<(), RdbError> {
@@ -88,18 +90,17 @@ pub fn compress(bytes: &[u8], limit_bytes: usize) -> Option<Vec<u8>> {
     let mut at = 0;
     while let Some(group) = group_at(bytes, at) {
         let place = &mut seen[(group.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize];
-        let before = *place as usize;
+        let from = (*place as usize).wrapping_sub(1);
         *place = at as u32 + 1;
-        if before == 0 || at + 1 - before > OFFSET_MAX || group_at(bytes, before - 1) != Some(group)
-        {
-            at += 1;
+        // The comparison comes first because it rarely holds by chance, unlike the distance: a branch that can be foreseen.
+        let found = group_at(bytes, from) == Some(group);
+        if !found || at - from > OFFSET_MAX {
+            // Where nothing was found for long, less is looked at: what does not compress costs little.
+            at += 1 + ((at - literals_from) >> SKIP_SHIFT);
             continue;
         }
-        let from = before - 1;
         let longest = MATCH_MAX.min(bytes.len() - at);
-        let count = (MATCH_MIN..longest)
-            .find(|&n| bytes[from + n] != bytes[at + n])
-            .unwrap_or(longest);
+        let count = common(&bytes[from..], &bytes[at..], longest);
         put_literals(&bytes[literals_from..at], &mut out);
         put_copy(at - from - 1, count, &mut out);
         at += count;
@@ -112,11 +113,24 @@ pub fn compress(bytes: &[u8], limit_bytes: usize) -> Option<Vec<u8>> {
     (out.len() < limit_bytes).then_some(out)
 }
 
+#[inline]
 fn group_at(bytes: &[u8], at: usize) -> Option<u32> {
     match bytes.get(at..)? {
         [a, b, c, ..] => Some(u32::from_le_bytes([*a, *b, *c, 0])),
         _ => None,
     }
+}
+
+/// How many bytes are the same at the front, at most `longest`, which both have.
+fn common(a: &[u8], b: &[u8], longest: usize) -> usize {
+    let (a, b) = (&a[..longest], &b[..longest]);
+    let eights = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let same = eights.take_while(|(a, b)| a == b).count() * 8;
+    same + a[same..]
+        .iter()
+        .zip(&b[same..])
+        .take_while(|(a, b)| a == b)
+        .count()
 }
 
 fn put_literals(literals: &[u8], out: &mut Vec<u8>) {

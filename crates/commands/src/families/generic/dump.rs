@@ -12,7 +12,7 @@ use pantala_store::{PutExpiry, PutMeta, Slot};
 use pantala_types::string::{self, StrRef, int::Decimal};
 
 /// Bytes that are compressed, decompressed or summed up in a µs, at least.
-const BYTES_PER_US: u64 = 200;
+const BYTES_PER_US: u64 = 100;
 
 /// `DUMP`
 pub const DUMP: Command = Command::costly(
@@ -171,7 +171,7 @@ fn restore(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
         _ => {}
     }
     record(cx, key.bytes, payload, expiry, options);
-    announce_new(cx.fx, key.bytes, existed);
+    announce_new(cx.fx, key.bytes, false);
     cx.fx.modified(key.bytes, EventClass::GENERIC, "restore");
     cx.reply.ok();
     Ok(())

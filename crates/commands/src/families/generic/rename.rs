@@ -98,11 +98,11 @@ fn give_key(cx: &mut Ctx<'_, '_>, args: Args<'_>, replace: bool) -> Result<bool,
     }
     let value = db.slot_quiet(&from).take().ok_or(Error::NoSuchKey)?;
     let mut slot = db.slot_quiet(&to);
-    let existed = slot.is_occupied();
     slot.attach(value);
     renew_cas(cx.store, &mut slot);
     cx.fx.verbatim();
-    announce_new(cx.fx, to.bytes, existed);
+    // As in Redis, what stood there was removed before: the key is new in any case.
+    announce_new(cx.fx, to.bytes, false);
     cx.fx
         .modified(from.bytes, EventClass::GENERIC, "rename_from");
     cx.fx.modified(to.bytes, EventClass::GENERIC, "rename_to");
@@ -140,6 +140,9 @@ fn copy(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
         slot.attach(value);
         renew_cas(cx.store, &mut slot);
         cx.fx.verbatim();
+        if to_db == cx.db_index {
+            announce_new(cx.fx, to.bytes, false);
+        }
         cx.fx
             .modified_in(to_db, to.bytes, EventClass::GENERIC, "copy_to");
     }
