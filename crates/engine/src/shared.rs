@@ -3,6 +3,7 @@
 use crate::clients::Clients;
 use crate::families::latency::LatencyLog;
 use crate::families::slowlog::SlowLog;
+use crate::families::state::ServerState;
 use crate::helpers::Helpers;
 use crate::registry::Registry;
 use crate::stats::Stats;
@@ -163,6 +164,8 @@ pub struct Shared {
     pub slowlog: SlowLog,
     /// Latency events.
     pub latency: LatencyLog,
+    /// What the server commands keep between calls.
+    pub server: ServerState,
     /// `CLIENT PAUSE`.
     pub pause: Pause,
     /// What was true at the start.
@@ -226,6 +229,7 @@ impl Shared {
             clients: Clients::default(),
             slowlog: SlowLog::default(),
             latency: LatencyLog::default(),
+            server: ServerState::default(),
             pause: Pause::default(),
             driver: OnceLock::new(),
             active_expire: AtomicBool::new(true),

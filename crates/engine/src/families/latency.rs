@@ -1,5 +1,10 @@
 //! Latency events: the spikes that `latency-monitor-threshold` asks for, by kind.
 
+mod commands;
+mod graph;
+
+pub use commands::COMMANDS;
+
 use pantala_config::Settings;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};

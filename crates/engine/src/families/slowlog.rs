@@ -1,5 +1,9 @@
 //! The slow log: commands that took longer than `slowlog-log-slower-than` to execute.
 
+mod commands;
+
+pub use commands::COMMANDS;
+
 use crate::clients::Card;
 use crate::registry::Entry;
 use pantala_config::Settings;

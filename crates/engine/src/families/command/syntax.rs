@@ -89,11 +89,19 @@ impl Arg {
     }
 
     fn of(name: String, kind: Kind, args: Vec<Self>) -> Self {
-        Self { name, kind, args, ..Self::value("") }
+        Self {
+            name,
+            kind,
+            args,
+            ..Self::value("")
+        }
     }
 
     fn pure(token: &str) -> Self {
-        Self { token: Some(token.to_owned()), ..Self::of(name_of_token(token), Kind::PureToken, Vec::new()) }
+        Self {
+            token: Some(token.to_owned()),
+            ..Self::of(name_of_token(token), Kind::PureToken, Vec::new())
+        }
     }
 }
 
@@ -112,7 +120,10 @@ impl std::error::Error for SyntaxError {}
 /// Reads a syntax line. `key_specs` is the number of the command's key specifications; the keys are numbered by it in order.
 pub fn parse(syntax: &str, key_specs: usize) -> Result<Vec<Arg>, SyntaxError> {
     let words = split(syntax);
-    let mut parser = Parser { words: &words, at: 0 };
+    let mut parser = Parser {
+        words: &words,
+        at: 0,
+    };
     let mut choices = parser.choices(0)?;
     if let Some(word) = parser.words.get(parser.at) {
         return Err(SyntaxError(format!("unexpected '{word}' in '{syntax}'")));
@@ -140,17 +151,33 @@ enum Item {
 fn split(syntax: &str) -> Vec<&str> {
     const MARKS: [char; 5] = ['[', ']', '<', '>', '|'];
     let mut words = Vec::new();
+    let mut depth = 0_usize;
     for piece in syntax.split_whitespace() {
+        // `A|B` by itself is a choice without its brackets.
+        let bare_choice =
+            depth == 0 && piece.contains('|') && !piece.contains(['[', ']', '<', '>']);
+        if bare_choice {
+            words.push("<");
+        }
         let mut rest = piece;
         while let Some(at) = rest.find(MARKS) {
             if at != 0 {
                 words.push(&rest[..at]);
             }
-            words.push(&rest[at..=at]);
+            let mark = &rest[at..=at];
+            match mark {
+                "[" | "<" => depth += 1,
+                "]" | ">" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            words.push(mark);
             rest = &rest[at + 1..];
         }
         if !rest.is_empty() {
             words.push(rest);
+        }
+        if bare_choice {
+            words.push(">");
         }
     }
     words
@@ -165,7 +192,9 @@ impl Parser<'_> {
     /// Alternatives up to a closing bracket or the end.
     fn choices(&mut self, depth: usize) -> Result<Vec<Vec<Item>>, SyntaxError> {
         if depth > DEPTH_MAX {
-            return Err(SyntaxError(format!("more than {DEPTH_MAX} brackets in each other")));
+            return Err(SyntaxError(format!(
+                "more than {DEPTH_MAX} brackets in each other"
+            )));
         }
         let mut choices = Vec::new();
         let mut items = Vec::new();
@@ -218,7 +247,9 @@ fn optional(items: &mut Vec<Item>, mut inner: Vec<Vec<Item>>) {
                 let repeated = items.split_off(start);
                 items.push(Item::Repeated(repeated));
             }
-            None => items.push(Item::Optional(vec![vec![Item::Repeated(std::mem::take(only))]])),
+            None => items.push(Item::Optional(vec![vec![Item::Repeated(std::mem::take(
+                only,
+            ))]])),
         }
         return;
     }
@@ -245,7 +276,12 @@ fn sequence(items: &[Item]) -> Vec<Arg> {
         at += 1;
         match item {
             Item::Word(word) if is_token(word) => {
-                let taken = items[at..].iter().take_while(|item| !is_token_item(item) && !matches!(item, Item::Optional(_) | Item::Dots)).count();
+                let taken = items[at..]
+                    .iter()
+                    .take_while(|item| {
+                        !is_token_item(item) && !matches!(item, Item::Optional(_) | Item::Dots)
+                    })
+                    .count();
                 args.push(with_token(word, &items[at..at + taken]));
                 at += taken;
             }
@@ -282,9 +318,15 @@ fn with_token(token: &str, items: &[Item]) -> Arg {
             if token.ends_with("FLOAT") && arg.kind == Kind::Integer {
                 arg.kind = Kind::Double;
             }
-            Arg { token: Some(token.to_owned()), ..arg }
+            Arg {
+                token: Some(token.to_owned()),
+                ..arg
+            }
         }
-        _ => Arg { token: Some(token.to_owned()), ..Arg::of(name_of_token(token), Kind::Block, args) },
+        _ => Arg {
+            token: Some(token.to_owned()),
+            ..Arg::of(name_of_token(token), Kind::Block, args)
+        },
     }
 }
 
@@ -298,7 +340,10 @@ fn joined(mut args: Vec<Arg>) -> Arg {
 }
 
 fn one_of(choices: &[Vec<Item>]) -> Arg {
-    let mut args: Vec<Arg> = choices.iter().map(|items| joined(sequence(items))).collect();
+    let mut args: Vec<Arg> = choices
+        .iter()
+        .map(|items| joined(sequence(items)))
+        .collect();
     if args.len() == 1 {
         return args.remove(0);
     }
@@ -314,7 +359,10 @@ fn one_of(choices: &[Vec<Item>]) -> Arg {
 }
 
 fn join_names(args: &[Arg]) -> String {
-    args.iter().map(|arg| arg.name.as_str()).collect::<Vec<_>>().join("-")
+    args.iter()
+        .map(|arg| arg.name.as_str())
+        .collect::<Vec<_>>()
+        .join("-")
 }
 
 fn name_of_token(token: &str) -> String {
@@ -330,14 +378,19 @@ fn name_of_token(token: &str) -> String {
 
 fn kind_of(name: &str) -> Kind {
     match name {
-        "key" | "key1" | "key2" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" => Kind::Key,
+        "key" | "key1" | "key2" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" => {
+            Kind::Key
+        }
         "pattern" => Kind::Pattern,
         "unix-time-seconds" | "unix-time-milliseconds" | "unix-time" => Kind::UnixTime,
-        "min" | "max" | "score" | "weight" | "longitude" | "latitude" | "radius" | "width" | "height" => Kind::Double,
-        "seconds" | "milliseconds" | "timeout" | "count" | "limit" | "offset" | "start" | "end" | "stop" | "index" | "numkeys" | "numfields"
-        | "increment" | "decrement" | "bit" | "cursor" | "ttl" | "db" | "destination-db" | "index1" | "index2" | "numreplicas" | "numlocal"
-        | "version" | "bits" | "min-match-len" | "port" | "protover" | "client-id" | "frequency" | "max-burst" | "count-per-period"
-        | "period-seconds" | "quantity" | "maxage" | "idle-seconds" => Kind::Integer,
+        "min" | "max" | "score" | "weight" | "longitude" | "latitude" | "radius" | "width"
+        | "height" => Kind::Double,
+        "seconds" | "milliseconds" | "timeout" | "count" | "limit" | "offset" | "start" | "end"
+        | "stop" | "index" | "numkeys" | "numfields" | "increment" | "decrement" | "bit"
+        | "cursor" | "ttl" | "db" | "destination-db" | "index1" | "index2" | "numreplicas"
+        | "numlocal" | "version" | "bits" | "min-match-len" | "port" | "protover" | "client-id"
+        | "frequency" | "max-burst" | "count-per-period" | "period-seconds" | "quantity"
+        | "maxage" | "idle-seconds" => Kind::Integer,
         _ => Kind::String,
     }
 }
@@ -371,7 +424,11 @@ mod tests {
             if let Some(spec) = arg.key_spec {
                 text.push_str(&format!("#{spec}"));
             }
-            for (set, mark) in [(arg.optional, '?'), (arg.multiple, '+'), (arg.multiple_token, '*')] {
+            for (set, mark) in [
+                (arg.optional, '?'),
+                (arg.multiple, '+'),
+                (arg.multiple_token, '*'),
+            ] {
                 if set {
                     text.push(mark);
                 }
@@ -393,7 +450,11 @@ mod tests {
             ("key value", 1, "key:key#0 value:string"),
             ("key [key ...]", 1, "key:key#0+"),
             ("key newkey", 2, "key:key#0 newkey:key#1"),
-            ("key value [key value ...]", 1, "key-value:block+(key:key#0 value:string)"),
+            (
+                "key value [key value ...]",
+                1,
+                "key-value:block+(key:key#0 value:string)",
+            ),
             ("[message]", 0, "message:string?"),
             ("[section [section ...]]", 0, "section:string?+"),
             ("[section ...]", 0, "section:string?+"),
@@ -404,7 +465,11 @@ mod tests {
                  seconds:integer=EX milliseconds:integer=PX unix-time-seconds:unix-time=EXAT unix-time-milliseconds:unix-time=PXAT \
                  keepttl:pure-token=KEEPTTL)",
             ),
-            ("key seconds [NX|XX|GT|LT]", 1, "key:key#0 seconds:integer condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)"),
+            (
+                "key seconds [NX|XX|GT|LT]",
+                1,
+                "key:key#0 seconds:integer condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT)",
+            ),
             (
                 "cursor [MATCH pattern] [COUNT count] [TYPE type]",
                 0,
@@ -416,9 +481,26 @@ mod tests {
                 "key:key#0 pattern:pattern=BY? limit:block=LIMIT?(offset:integer count:integer) pattern:pattern=GET?+* asc-desc:oneof?(\
                  asc:pure-token=ASC desc:pure-token=DESC) alpha:pure-token=ALPHA? destination:key=STORE#1?",
             ),
-            ("<AND|OR|XOR|NOT> destkey key [key ...]", 2, "and-or-xor-not:oneof(and:pure-token=AND or:pure-token=OR xor:pure-token=XOR not:pure-token=NOT) destkey:key#0 key:key#1+"),
-            ("key [start end [BYTE|BIT]]", 1, "key:key#0 start-end-byte-bit:block?(start:integer end:integer byte-bit:oneof?(byte:pure-token=BYTE bit:pure-token=BIT))"),
-            ("numkeys key [key ...] [LIMIT limit]", 1, "numkeys:integer key:key#0+ limit:integer=LIMIT?"),
+            (
+                "AND|OR destkey key",
+                2,
+                "and-or:oneof(and:pure-token=AND or:pure-token=OR) destkey:key#0 key:key#1",
+            ),
+            (
+                "<AND|OR|XOR|NOT> destkey key [key ...]",
+                2,
+                "and-or-xor-not:oneof(and:pure-token=AND or:pure-token=OR xor:pure-token=XOR not:pure-token=NOT) destkey:key#0 key:key#1+",
+            ),
+            (
+                "key [start end [BYTE|BIT]]",
+                1,
+                "key:key#0 start-end-byte-bit:block?(start:integer end:integer byte-bit:oneof?(byte:pure-token=BYTE bit:pure-token=BIT))",
+            ),
+            (
+                "numkeys key [key ...] [LIMIT limit]",
+                1,
+                "numkeys:integer key:key#0+ limit:integer=LIMIT?",
+            ),
             (
                 "[FILTERBY <MODULE module-name|ACLCAT category|PATTERN pattern>]",
                 0,
@@ -439,11 +521,27 @@ mod tests {
                 0,
                 "protover-auth-clientname:block?(protover:integer auth:block=AUTH?(username:string password:string) clientname:string=SETNAME?)",
             ),
-            ("parameter value [parameter value ...]", 0, "parameter-value:block+(parameter:string value:string)"),
+            (
+                "parameter value [parameter value ...]",
+                0,
+                "parameter-value:block+(parameter:string value:string)",
+            ),
             ("[username] password", 0, "username:string? password:string"),
-            ("[TIMEOUT|ERROR]", 0, "timeout-error:oneof?(timeout:pure-token=TIMEOUT error:pure-token=ERROR)"),
-            ("<ON|OFF|SKIP>", 0, "on-off-skip:oneof(on:pure-token=ON off:pure-token=OFF skip:pure-token=SKIP)"),
-            ("numreplicas timeout", 0, "numreplicas:integer timeout:integer"),
+            (
+                "[TIMEOUT|ERROR]",
+                0,
+                "timeout-error:oneof?(timeout:pure-token=TIMEOUT error:pure-token=ERROR)",
+            ),
+            (
+                "<ON|OFF|SKIP>",
+                0,
+                "on-off-skip:oneof(on:pure-token=ON off:pure-token=OFF skip:pure-token=SKIP)",
+            ),
+            (
+                "numreplicas timeout",
+                0,
+                "numreplicas:integer timeout:integer",
+            ),
             ("key [SAMPLES count]", 1, "key:key#0 count:integer=SAMPLES?"),
             (
                 "key [NX|XX] [GT|LT] [CH] [INCR] score member [score member ...]",
@@ -463,9 +561,21 @@ mod tests {
                  maxlen-minid:oneof(maxlen:pure-token=MAXLEN minid:pure-token=MINID) equal-approximately:oneof?(equal:pure-token== approximately:pure-token=~) \
                  threshold:string count:integer=LIMIT?) auto-id-id:oneof(auto-id:pure-token=* id:string) field-value:block+(field:string value:string)",
             ),
-            ("key seconds [NX|XX|GT|LT] FIELDS numfields field [field ...]", 1, "key:key#0 seconds:integer condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT) fields:block=FIELDS(numfields:integer field:string+)"),
-            ("key [BYFLOAT increment|BYINT increment]", 1, "key:key#0 increment-increment:oneof?(increment:double=BYFLOAT increment:integer=BYINT)"),
-            ("key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]", 1, "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE? absttl:pure-token=ABSTTL? seconds:integer=IDLETIME? frequency:integer=FREQ?"),
+            (
+                "key seconds [NX|XX|GT|LT] FIELDS numfields field [field ...]",
+                1,
+                "key:key#0 seconds:integer condition:oneof?(nx:pure-token=NX xx:pure-token=XX gt:pure-token=GT lt:pure-token=LT) fields:block=FIELDS(numfields:integer field:string+)",
+            ),
+            (
+                "key [BYFLOAT increment|BYINT increment]",
+                1,
+                "key:key#0 increment-increment:oneof?(increment:double=BYFLOAT increment:integer=BYINT)",
+            ),
+            (
+                "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+                1,
+                "key:key#0 ttl:integer serialized-value:string replace:pure-token=REPLACE? absttl:pure-token=ABSTTL? seconds:integer=IDLETIME? frequency:integer=FREQ?",
+            ),
             ("key", 0, "key:string"),
         ];
         for (syntax, key_specs, tree) in table {
@@ -477,7 +587,9 @@ mod tests {
     #[test]
     fn what_is_no_syntax_is_refused() {
         let deep = "[".repeat(40) + "a" + &"]".repeat(40);
-        for syntax in ["[key", "key]", "<a|b", "a|b", "[]", "[a|]", "<>", "[a>", &deep] {
+        for syntax in [
+            "[key", "key]", "<a|b", "a | b", "[]", "[a|]", "<>", "[a>", &deep,
+        ] {
             assert!(parse(syntax, 1).is_err(), "{syntax}");
         }
         assert!(parse("...", 0).is_ok_and(|args| args.is_empty()));
