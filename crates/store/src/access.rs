@@ -6,7 +6,8 @@
 //! 22 days, so that neither unit wraps around.
 //!
 //! LFU: as Redis, a logarithmic counter of 8 bits, and the time of its last decay, here in 8 bits of minutes (Redis has 16):
-//! the same walk applies the decay before 256 minutes are over.
+//! the same walk applies the decay before 256 minutes are over. A decay time above some two hours may so never be reached, and
+//! then counts as never.
 //!
 //! No clock is read here; times come in.
 
@@ -74,10 +75,14 @@ impl AccessPolicy {
         if self.lfu {
             let passed = (minutes(now_ms) as u8).wrapping_sub((bits >> 8) as u8);
             if passed < 64 {
-                bits
-            } else {
-                lfu_bits(minutes(now_ms), self.decayed(bits, now_ms))
+                return bits;
             }
+            // What is left of the last period counts on.
+            let rest = u64::from(passed) % u64::from(self.lfu_decay_minutes.max(1));
+            lfu_bits(
+                minutes(now_ms).wrapping_sub(rest),
+                self.decayed(bits, now_ms),
+            )
         } else {
             let idle = lru_idle_secs(bits, now_ms);
             if bits & COARSE == 0 && idle < COARSE_FROM_SECS {

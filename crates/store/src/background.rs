@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 /// Entries or leaves per bite.
 const BUDGET: usize = 256;
+/// Entries that one round of the expiry walk looks at.
+const EXPIRE_BUDGET: usize = 128;
 /// Pages that one bite gives back to the system.
 const PURGE_PAGES: usize = 64;
 /// How often the whole heap is searched for sparse slabs while there is none, in milliseconds.
@@ -72,7 +74,7 @@ impl Store {
         }
         if expire {
             progress.expired = self.expire_in(&mut space, id, now_ms);
-            progress.busy |= progress.expired * 4 > BUDGET;
+            progress.busy |= progress.expired * 4 > EXPIRE_BUDGET;
         }
         if state.evacuating.load(Relaxed) > 0 {
             progress.busy = true;
@@ -89,16 +91,27 @@ impl Store {
         progress
     }
 
-    /// The work of all bites of a second, once: for tests and for whoever has nothing else to do.
+    /// Bites until nothing is left to do: for tests and for whoever has nothing else to do.
     pub fn bite_all(&self, now_ms: i64, expire: bool, with: &mut dyn FnMut(&mut Space<'_>)) {
-        for _ in 0..1_000_000 {
-            let mut busy = false;
+        let shards = 0..self.shards() as ShardId;
+        let longest = shards
+            .map(|id| {
+                (0..self.databases())
+                    .map(|db| self.shard_size(id, db))
+                    .sum::<u64>()
+            })
+            .max();
+        // So many bites without any work see every shard as a whole: a bite passes at least a third of its budget in keys.
+        let enough =
+            self.databases() as usize + 2 + 3 * longest.unwrap_or(0) as usize / EXPIRE_BUDGET;
+        let mut idle = 0;
+        while idle < enough {
+            idle += 1;
             for _ in 0..self.shards() {
                 let progress = self.bite(now_ms, expire, with);
-                busy |= progress.busy || progress.expired > 0;
-            }
-            if !busy {
-                return;
+                if progress.busy || progress.expired > 0 {
+                    idle = 0;
+                }
             }
         }
     }
@@ -132,14 +145,24 @@ impl Store {
         }
     }
 
+    /// One database of the shard at a time, so that a bite stays a bite.
     fn expire_in(&self, space: &mut Space<'_>, id: ShardId, now_ms: i64) -> usize {
-        let mut expired = 0;
-        for db in 0..self.databases() {
-            if self.count(id, db).has_expires() {
-                expired += space.shard_db(id, db, now_ms).expire_bite(BUDGET).removed;
-            }
+        let Some(shard) = space.borrow().get_mut(id) else {
+            return 0;
+        };
+        let db = shard.expire_at.0;
+        let progress = space.shard_db(id, db, now_ms).expire_bite(EXPIRE_BUDGET);
+        if progress.round
+            && let Some(shard) = space.borrow().get_mut(id)
+        {
+            let databases = self.databases();
+            let others = (1..=databases).map(|step| (db + step) % databases);
+            let next = others
+                .into_iter()
+                .find(|&db| self.count(id, db).has_expires());
+            shard.expire_at = (next.unwrap_or(0), 0);
         }
-        expired
+        progress.removed
     }
 
     fn evacuate_in(&self, space: &mut Space<'_>, id: ShardId) {

@@ -136,7 +136,7 @@ impl ShardDb<'_> {
         None
     }
 
-    /// Removes expired entries that it meets on its way round the shard. It looks at about `budget` entries, and at up to four times
+    /// Removes expired entries that it meets on its way round the shard. It looks at about `budget` entries, and at up to twice
     /// as many while at least every tenth has expired.
     pub fn expire_bite(&mut self, budget: usize) -> ExpireProgress {
         let mut progress = ExpireProgress::default();
@@ -153,7 +153,7 @@ impl ShardDb<'_> {
         } else {
             0
         };
-        for _ in 0..4 {
+        for _ in 0..2 {
             let (seen, removed, next) = self.expire_some(from, budget);
             progress.seen += seen;
             progress.removed += removed;

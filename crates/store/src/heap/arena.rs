@@ -134,22 +134,22 @@ mod source {
             Ok(())
         }
 
-        /// Gives pages back to the system; they read as zero afterwards. `keep_small` asks the kernel not to put the region's
-        /// holes back into huge pages behind our back.
-        pub(crate) fn release(&self, page: u32, pages: usize, keep_small: bool) {
+        /// Gives pages back to the system; they read as zero afterwards.
+        pub(crate) fn release(&self, page: u32, pages: usize) {
             let at = self.address(page);
             // SAFETY: the caller (page pool) owns these pages, nobody else holds an address inside them.
             unsafe {
-                if keep_small {
-                    let region = page as usize * PAGE_BYTES / REGION_BYTES;
-                    let start = self
-                        .base
-                        .add(region * REGION_BYTES)
-                        .as_ptr()
-                        .cast::<libc::c_void>();
-                    libc::madvise(start, REGION_BYTES, libc::MADV_NOHUGEPAGE);
-                }
                 libc::madvise(at.as_ptr().cast(), pages * PAGE_BYTES, libc::MADV_DONTNEED);
+            }
+        }
+
+        /// Asks the kernel not to fill the region's holes up again by making huge pages behind our back.
+        pub(crate) fn keep_small(&self, region: usize) {
+            assert!(region < self.regions());
+            // SAFETY: the region lies inside our own span; the advice changes no contents.
+            unsafe {
+                let start = self.base.add(region * REGION_BYTES).as_ptr();
+                libc::madvise(start.cast(), REGION_BYTES, libc::MADV_NOHUGEPAGE);
             }
         }
     }
@@ -211,7 +211,9 @@ mod source {
             Ok(())
         }
 
-        pub(crate) fn release(&self, _page: u32, _pages: usize, _keep_small: bool) {}
+        pub(crate) fn release(&self, _page: u32, _pages: usize) {}
+
+        pub(crate) fn keep_small(&self, _region: usize) {}
     }
 
     impl Drop for Arena {

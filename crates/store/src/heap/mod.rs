@@ -153,7 +153,12 @@ impl Heap {
 
     /// Gives free pages beyond a reserve back to the system. True when more remain.
     pub(crate) fn purge(&self, budget_pages: usize) -> bool {
-        lock(&self.pool).purge(&self.arena, budget_pages)
+        let purge = lock(&self.pool).start_purge(&self.arena, budget_pages);
+        if purge.is_empty() {
+            return false;
+        }
+        purge.release(&self.arena);
+        lock(&self.pool).purged(&self.arena, purge)
     }
 
     /// Looks for sparse slabs in the next group, in turn. Returns how many slabs are now to be evacuated in addition.

@@ -11,6 +11,42 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Dirty pages that are always kept: 1 MiB.
 const DIRTY_KEEP_PAGES: usize = 256;
 
+/// How many pages beyond the reserve a purge is worth.
+const PURGE_AT_LEAST: usize = 64;
+
+/// Runs on their way back to the system.
+#[derive(Default)]
+pub(crate) struct Purge {
+    runs: Vec<(u32, usize)>,
+    /// Regions that lose pages for the first time.
+    newly_broken: Vec<usize>,
+}
+
+impl Purge {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The system calls: neighbouring runs of a region in one.
+    pub(crate) fn release(&self, arena: &Arena) {
+        for &region in &self.newly_broken {
+            arena.keep_small(region);
+        }
+        let mut rest = &self.runs[..];
+        while let Some((&(start, mut pages), mut later)) = rest.split_first() {
+            while let Some((&(next, more), behind)) = later.split_first() {
+                if next != start + pages as u32 || next % REGION_PAGES as u32 == 0 {
+                    break;
+                }
+                pages += more;
+                later = behind;
+            }
+            arena.release(start, pages);
+            rest = later;
+        }
+    }
+}
+
 pub(crate) struct PagePool {
     dirty: [u32; SLAB_PAGES_MAX + 1],
     clean: [u32; SLAB_PAGES_MAX + 1],
@@ -62,51 +98,42 @@ impl PagePool {
         push(arena, &mut self.dirty[pages], run);
     }
 
-    /// Gives up to about `budget_pages` dirty pages back to the system, beyond the reserve. True when more remain.
-    pub(crate) fn purge(&mut self, arena: &Arena, budget_pages: usize) -> bool {
+    /// Takes up to about `budget_pages` dirty pages, beyond the reserve, out of the pool, to be released and then handed to
+    /// `purged`. Empty when there is nothing to give back. Releasing happens without the pool's lock, since it takes system calls.
+    pub(crate) fn start_purge(&mut self, arena: &Arena, budget_pages: usize) -> Purge {
         let keep = DIRTY_KEEP_PAGES.max(self.held_pages / 64);
-        // Hysteresis: a purge starts only at twice the reserve's worth, and then goes down to the reserve.
-        if self.dirty_pages <= keep + 64 {
-            return false;
+        let mut purge = Purge::default();
+        if self.dirty_pages <= keep + PURGE_AT_LEAST {
+            return purge;
         }
-        let mut batch = Vec::with_capacity(budget_pages.min(256));
+        let most = budget_pages.min(self.dirty_pages - keep);
         let mut taken = 0;
         'all: for pages in (1..=SLAB_PAGES_MAX).rev() {
             while let Some(run) = pop(arena, &mut self.dirty[pages]) {
-                batch.push((run, pages));
+                purge.runs.push((run, pages));
                 taken += pages;
-                if taken >= budget_pages || self.dirty_pages - taken <= keep {
+                if taken >= most {
                     break 'all;
                 }
             }
         }
-        self.dirty_pages -= taken;
-        batch.sort_unstable();
-        let mut i = 0;
-        while i < batch.len() {
-            let (start, mut pages) = batch[i];
-            let mut j = i + 1;
-            while j < batch.len()
-                && batch[j].0 == start + pages as u32
-                && start / REGION_PAGES as u32 == batch[j].0 / REGION_PAGES as u32
-            {
-                pages += batch[j].1;
-                j += 1;
+        self.dirty_pages -= taken.min(self.dirty_pages);
+        purge.runs.sort_unstable();
+        for &(run, _) in &purge.runs {
+            let region = run as usize / REGION_PAGES;
+            if !std::mem::replace(&mut self.broken[region], true) {
+                purge.newly_broken.push(region);
             }
-            self.release(arena, start, pages);
-            i = j;
         }
-        for (run, pages) in batch {
-            push(arena, &mut self.clean[pages], run);
-        }
-        self.dirty_pages > keep + 64
+        purge
     }
 
-    fn release(&mut self, arena: &Arena, start: u32, pages: usize) {
-        let region = start as usize / REGION_PAGES;
-        let first = !self.broken[region];
-        self.broken[region] = true;
-        arena.release(start, pages, first);
+    /// Takes released runs back. True when there is more to purge.
+    pub(crate) fn purged(&mut self, arena: &Arena, purge: Purge) -> bool {
+        for (run, pages) in purge.runs {
+            push(arena, &mut self.clean[pages], run);
+        }
+        self.dirty_pages > DIRTY_KEEP_PAGES.max(self.held_pages / 64) + PURGE_AT_LEAST
     }
 
     fn take_dirty(&mut self, arena: &Arena, pages: usize) -> Option<u32> {
