@@ -417,3 +417,21 @@ fn the_largest_numbers_are_longer_than_an_entry() {
     assert!(len > 4932);
     assert_eq!(s.say("INCRBYFLOAT k -1e4932"), "$1 0");
 }
+
+#[test]
+fn lengths_beyond_the_store_are_refused_whatever_is_configured() {
+    let mut s = server();
+    s.settings.proto_max_bulk_len_bytes = i64::MAX as u64;
+    let too_long = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    for offset in ["9223372036854775807", "1099511627776"] {
+        assert_eq!(s.say(&format!("SETRANGE k {offset} x")), too_long);
+    }
+    for offset in ["9223372036854775807", "8796093022208"] {
+        let refused = "-ERR bit offset is not an integer or out of range";
+        assert_eq!(s.say(&format!("SETBIT k {offset} 1")), refused);
+        assert_eq!(s.say(&format!("BITFIELD k SET i64 {offset} 1")), refused);
+    }
+    assert_eq!(s.say("SETBIT k 8796093021000 1"), ":0");
+    assert_eq!(s.say("BITFIELD k SET i64 8796093021690 1"), "*1 :0");
+    assert_eq!(s.say("STRLEN k"), ":1099511627720");
+}

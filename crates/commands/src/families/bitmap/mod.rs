@@ -4,6 +4,7 @@ mod bits;
 mod fields;
 mod operation;
 
+use super::string::shared::longest_string;
 use crate::{Command, Error};
 use pantala_config::Settings;
 use pantala_protocol::numbers;
@@ -27,7 +28,7 @@ fn bit_offset(arg: &[u8], settings: &Settings) -> Result<u64, Error> {
 fn checked_offset(offset: Option<i64>, settings: &Settings) -> Result<u64, Error> {
     offset
         .and_then(|offset| u64::try_from(offset).ok())
-        .filter(|offset| offset / 8 < settings.proto_max_bulk_len_bytes)
+        .filter(|offset| offset / 8 < longest_string(settings))
         .ok_or(Error::text(
             "ERR bit offset is not an integer or out of range",
         ))

@@ -6,7 +6,7 @@ use crate::effects::{Effects, EventClass};
 use crate::spec::{Flags, KeyFlags};
 use pantala_config::Settings;
 use pantala_protocol::{Reply, numbers};
-use pantala_store::{Entry, Kind, McMeta, Slot, Store};
+use pantala_store::{Entry, Kind, McMeta, Slot, Store, TREE_LEN_MAX};
 use pantala_types::string::{StrRef, packed7};
 use std::ops::ControlFlow;
 
@@ -73,10 +73,15 @@ pub fn reply_range(reply: &mut Reply<'_>, string: &StrRef<'_>, start: usize, len
     reply.end_bulk(mark);
 }
 
+/// The longest string that may be: as configured, and short of what the store can hold, with room for the end of a bit field.
+pub fn longest_string(settings: &Settings) -> u64 {
+    settings.proto_max_bulk_len_bytes.min(TREE_LEN_MAX - 64)
+}
+
 /// Checks that a string of `len` bytes may grow by `more`.
 pub fn check_len(settings: &Settings, len: u64, more: u64) -> Result<usize, Error> {
     len.checked_add(more)
-        .filter(|total| *total <= settings.proto_max_bulk_len_bytes && *total <= i64::MAX as u64)
+        .filter(|total| *total <= longest_string(settings))
         .and_then(|total| usize::try_from(total).ok())
         .ok_or(Error::StringTooLong)
 }
