@@ -36,11 +36,17 @@ fn id(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 
 /// A client as it is now, seen by the one that asks with the command `args`.
 fn view<'c>(turn: &'c Turn<'_, '_>, card: &'c Card, args: Args<'_>) -> View<'c> {
-    if card.id == turn.session.card.id {
-        View::of_asker(card, &turn.shared.registry, turn.now_ms, args)
+    let registry = &turn.shared.registry;
+    let mut view = if card.id == turn.session.card.id {
+        View::of_asker(card, registry, turn.now_ms, args)
     } else {
-        View::of(card, &turn.shared.registry, turn.now_ms)
+        View::of(card, registry, turn.now_ms)
+    };
+    if card.worker == turn.party {
+        // The card has the value of the end of the client's last batch, before its replies were sent.
+        view.output_bytes = turn.io.out_len(card.conn);
     }
+    view
 }
 
 fn info(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
