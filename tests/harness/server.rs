@@ -129,6 +129,7 @@ impl Options {
             let extra = std::env::var("PANTALA_ARGS").unwrap_or_default();
             command.args(extra.split_whitespace());
         }
+        without_own_variables(&mut command);
         let log = dir.join("log");
         let out = File::create(&log).map_err(|error| error.to_string())?;
         let err = out.try_clone().map_err(|error| error.to_string())?;
@@ -305,6 +306,14 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// The suites are steered by variables that begin like those which configure the server: it must not see them.
+pub fn without_own_variables(command: &mut Command) {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| name.starts_with("PANTALA_")) {
+        command.env_remove(name);
     }
 }
 

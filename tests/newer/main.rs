@@ -62,7 +62,7 @@ fn transcript(name: &str) {
                 .call(&args)
                 .map_or_else(|error| format!("({error})"), |value| value.show());
             checked += 1;
-            if !wild(line.trim(), &got) {
+            if !wild(line, &got) {
                 failures.push(format!(
                     "{name}:{}: {sent}\n    expected {line}\n    got      {got}",
                     at + 1

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use pantala_tests::resp::Value;
-use pantala_tests::server::{Server, free_port};
+use pantala_tests::server::{Server, free_port, without_own_variables};
 
 use super::wait_for;
 
@@ -73,12 +73,10 @@ fn run_and_read(args: &[&str]) -> (Option<i32>, String) {
             .to_string_lossy()
             .into_owned()
     });
-    let out = Command::new("timeout")
-        .arg("10")
-        .arg(binary)
-        .args(args)
-        .output()
-        .expect("timeout starts it");
+    let mut command = Command::new("timeout");
+    command.arg("10").arg(binary).args(args);
+    without_own_variables(&mut command);
+    let out = command.output().expect("timeout starts it");
     let text = format!(
         "{}{}",
         String::from_utf8_lossy(&out.stdout),

@@ -34,7 +34,11 @@ pub fn check(root: &Path) -> Result<(), String> {
 fn generate(root: &Path) -> Result<String, String> {
     let binary = std::env::var_os("PANTALA_BIN")
         .map_or_else(|| root.join("target/release/pantala"), Into::into);
-    let output = Command::new(&binary).arg("--dump-commands").output();
+    // Variables that begin so configure the server, but the one above is ours.
+    let output = Command::new(&binary)
+        .arg("--dump-commands")
+        .env_remove("PANTALA_BIN")
+        .output();
     let output = output.map_err(|error| {
         format!(
             "{}: {error}; build it with `cargo build --release`",

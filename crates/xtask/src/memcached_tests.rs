@@ -103,6 +103,8 @@ fn memcached(port: &str) -> Command {
 
 fn pantala(binary: &Path, port: &str) -> Command {
     let mut command = Command::new(binary);
+    // Variables that begin so configure the server, but this one is ours.
+    command.env_remove("PANTALA_BIN");
     command.args([
         "--port",
         "0",
