@@ -116,6 +116,16 @@ impl Store {
         }
     }
 
+    /// Gives free pages back to the system at once, a batch at a time, and has sparse ones compacted by the next bites (MEMORY PURGE).
+    pub fn purge_memory(&self) {
+        self.background.search_at_ms.store(0, Relaxed);
+        for _ in 0..1_000_000 {
+            if !self.heap().purge(PURGE_PAGES) {
+                return;
+            }
+        }
+    }
+
     /// Begins rounds of compaction and ageing when it is time.
     fn look_around(&self, now_ms: i64) {
         let state = &self.background;

@@ -27,6 +27,7 @@ pub(crate) fn bump(counter: &AtomicU64) {
 }
 
 /// One shard's content. Only the store looks inside.
+#[repr(C)]
 pub struct Shard {
     /// Database 0, which nearly everybody uses, stands in the shard itself.
     first: Table,
