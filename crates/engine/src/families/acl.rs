@@ -3,6 +3,7 @@
 
 use super::command::{categories, matching};
 use super::help;
+use super::state::fill_randomly;
 use crate::registry::SessionCommand;
 use crate::turn::{Next, Turn};
 use pantala_commands::Error;
@@ -195,7 +196,7 @@ fn generate_password(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Er
     // Four bits make one digit.
     let digits = (bits as usize).div_ceil(4);
     let mut bytes = vec![0; digits.div_ceil(2)];
-    getrandom::fill(&mut bytes)
+    fill_randomly(&mut bytes)
         .map_err(|error| Error::owned(format!("ERR no randomness: {error}")))?;
     let text = hex(&bytes);
     turn.reply().bulk_str(&text[..digits]);

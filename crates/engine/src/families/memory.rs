@@ -129,79 +129,85 @@ fn table_share(memory: &MemoryUse, keys: u64) -> i64 {
     (ratio(keys, memory.keys) * memory.tables as f64) as i64
 }
 
+/// One value of the statistics.
+enum Value {
+    Integer(i64),
+    Double(f64),
+}
+
+/// What stands before the databases.
+fn statistics_of_all(memory: &MemoryUse) -> [(&'static str, Value); 7] {
+    [
+        ("peak.allocated", Value::Integer(memory.peak as i64)),
+        ("total.allocated", Value::Integer(memory.used as i64)),
+        ("replication.backlog", Value::Integer(0)),
+        ("clients.slaves", Value::Integer(0)),
+        ("clients.normal", Value::Integer(memory.buffers as i64)),
+        ("cluster.links", Value::Integer(0)),
+        ("aof.buffer", Value::Integer(0)),
+    ]
+}
+
+/// What stands behind the databases.
+fn statistics_of_data(memory: &MemoryUse) -> [(&'static str, Value); 15] {
+    let bytes = |bytes: u64| Value::Integer(bytes as i64);
+    let beyond = |larger, smaller| Value::Integer(excess(larger, smaller));
+    let times = |larger, smaller| Value::Double(ratio(larger, smaller));
+    let per_cent = |part, whole| Value::Double(ratio(part, whole) * 100.0);
+    let (held, used, resident) = (memory.heap_resident, memory.heap_used(), memory.resident);
+    [
+        ("overhead.total", bytes(memory.overhead())),
+        ("keys.count", bytes(memory.keys)),
+        (
+            "keys.bytes-per-key",
+            bytes(memory.used.checked_div(memory.keys).unwrap_or(0)),
+        ),
+        ("dataset.bytes", bytes(memory.dataset())),
+        (
+            "dataset.percentage",
+            per_cent(memory.dataset(), memory.used),
+        ),
+        ("peak.percentage", per_cent(memory.used, memory.peak)),
+        ("allocator.allocated", bytes(used)),
+        ("allocator.active", bytes(held)),
+        ("allocator.resident", bytes(held)),
+        ("allocator-fragmentation.ratio", times(held, used)),
+        ("allocator-fragmentation.bytes", beyond(held, used)),
+        ("rss-overhead.ratio", times(resident, held)),
+        ("rss-overhead.bytes", beyond(resident, held)),
+        ("fragmentation", times(resident, memory.used)),
+        ("fragmentation.bytes", beyond(resident, memory.used)),
+    ]
+}
+
+fn reply_values(reply: &mut Reply<'_>, values: &[(&str, Value)]) {
+    for (name, value) in values {
+        reply.bulk_str(name);
+        match value {
+            Value::Integer(value) => reply.integer(*value),
+            Value::Double(value) => reply.double(*value),
+        }
+    }
+}
+
 fn reply_statistics(reply: &mut Reply<'_>, memory: &MemoryUse, databases: &[(u16, u64)]) {
-    let integer = |reply: &mut Reply<'_>, name: &str, value: i64| {
-        reply.bulk_str(name);
-        reply.integer(value);
-    };
-    let double = |reply: &mut Reply<'_>, name: &str, value: f64| {
-        reply.bulk_str(name);
-        reply.double(value);
-    };
-    let map = reply.map_deferred();
-    integer(reply, "peak.allocated", memory.peak as i64);
-    integer(reply, "total.allocated", memory.used as i64);
-    integer(reply, "replication.backlog", 0);
-    integer(reply, "clients.slaves", 0);
-    integer(reply, "clients.normal", memory.buffers as i64);
-    integer(reply, "cluster.links", 0);
-    integer(reply, "aof.buffer", 0);
+    let (before, behind) = (statistics_of_all(memory), statistics_of_data(memory));
+    reply.map(before.len() + databases.len() + behind.len());
+    reply_values(reply, &before);
     for &(db, keys) in databases {
         reply.bulk_str(&format!("db.{db}"));
-        reply.map(2);
-        integer(reply, "overhead.hashtable.main", table_share(memory, keys));
-        // The time of expiry stands in the entry.
-        integer(reply, "overhead.hashtable.expires", 0);
+        let tables = [
+            (
+                "overhead.hashtable.main",
+                Value::Integer(table_share(memory, keys)),
+            ),
+            // The time of expiry stands in the entry.
+            ("overhead.hashtable.expires", Value::Integer(0)),
+        ];
+        reply.map(tables.len());
+        reply_values(reply, &tables);
     }
-    integer(reply, "overhead.total", memory.overhead() as i64);
-    integer(reply, "keys.count", memory.keys as i64);
-    integer(
-        reply,
-        "keys.bytes-per-key",
-        memory.used.checked_div(memory.keys).unwrap_or(0) as i64,
-    );
-    integer(reply, "dataset.bytes", memory.dataset() as i64);
-    double(
-        reply,
-        "dataset.percentage",
-        ratio(memory.dataset(), memory.used) * 100.0,
-    );
-    double(
-        reply,
-        "peak.percentage",
-        ratio(memory.used, memory.peak) * 100.0,
-    );
-    integer(reply, "allocator.allocated", memory.heap_used() as i64);
-    integer(reply, "allocator.active", memory.heap_resident as i64);
-    integer(reply, "allocator.resident", memory.heap_resident as i64);
-    double(
-        reply,
-        "allocator-fragmentation.ratio",
-        ratio(memory.heap_resident, memory.heap_used()),
-    );
-    integer(
-        reply,
-        "allocator-fragmentation.bytes",
-        excess(memory.heap_resident, memory.heap_used()),
-    );
-    double(
-        reply,
-        "rss-overhead.ratio",
-        ratio(memory.resident, memory.heap_resident),
-    );
-    integer(
-        reply,
-        "rss-overhead.bytes",
-        excess(memory.resident, memory.heap_resident),
-    );
-    double(reply, "fragmentation", ratio(memory.resident, memory.used));
-    integer(
-        reply,
-        "fragmentation.bytes",
-        excess(memory.resident, memory.used),
-    );
-    const FIXED: usize = 22;
-    reply.set_map_len(map, FIXED + databases.len());
+    reply_values(reply, &behind);
 }
 
 fn doctor(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {

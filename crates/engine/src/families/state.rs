@@ -46,3 +46,8 @@ fn new_replication_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}{:08x}", random(), random(), random() as u32)
 }
+
+/// Fills a buffer with random bytes that nobody can predict, for passwords. Errors: the system has none to give.
+pub fn fill_randomly(bytes: &mut [u8]) -> Result<(), getrandom::Error> {
+    getrandom::fill(bytes)
+}

@@ -55,7 +55,7 @@ fn keys_of(turn: &Turn<'_, '_>, args: Args<'_>) -> Result<Vec<(u32, KeyFlags)>, 
     Ok(keys)
 }
 
-fn positions_with_flags(spec: &Spec, args: Args<'_>) -> Vec<(u32, KeyFlags)> {
+pub(super) fn positions_with_flags(spec: &Spec, args: Args<'_>) -> Vec<(u32, KeyFlags)> {
     let mut by_rule = Vec::new();
     for rule in spec.keys {
         let mut at = Vec::new();
@@ -77,7 +77,7 @@ fn positions_with_flags(spec: &Spec, args: Args<'_>) -> Vec<(u32, KeyFlags)> {
     let unknown = spec
         .keys
         .iter()
-        .find(|rule| matches!(rule.begin, Begin::Unknown) || matches!(rule.find, Find::Unknown));
+        .rfind(|rule| matches!(rule.begin, Begin::Unknown) || matches!(rule.find, Find::Unknown));
     let fallback = unknown
         .or(spec.keys.last())
         .map_or(KeyFlags::RW | KeyFlags::ACCESS | KeyFlags::UPDATE, |rule| {

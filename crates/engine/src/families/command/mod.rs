@@ -196,7 +196,12 @@ fn list(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
         _ => return Err(Error::Syntax),
     };
     let mut reply = turn.reply();
-    reply.set(names.len());
+    // Redis answers a set to the plain question, and an array to one with a filter.
+    if args.len() == 2 {
+        reply.set(names.len());
+    } else {
+        reply.array(names.len());
+    }
     for name in names {
         reply.bulk_str(name);
     }

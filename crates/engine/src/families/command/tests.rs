@@ -141,3 +141,47 @@ fn a_command_that_was_taken_away_is_not_listed() {
     assert!(!names.contains(&"debug") && !names.contains(&"config"));
     assert!(names.contains(&"settings"));
 }
+
+fn keys_and_flags(line: &str) -> String {
+    let registry = all_commands(&[]).expect("the tables are sound");
+    let args: pantala_protocol::OwnedArgs = line.split(' ').collect();
+    let args = args.as_args();
+    let crate::registry::Lookup::Found(entry) = registry.lookup(args) else {
+        return "unknown".to_owned();
+    };
+    let keys = keys::positions_with_flags(&entry.spec, args);
+    let shown = keys.into_iter().map(|(at, flags)| {
+        let mut out = Vec::new();
+        describe::key_flags(&mut Reply::new(&mut out, Proto::Resp2), flags);
+        let names = String::from_utf8(out).expect("names are ASCII");
+        let names: Vec<&str> = names
+            .split("\r\n")
+            .filter_map(|name| name.strip_prefix('+'))
+            .collect();
+        format!(
+            "{} {}",
+            args.arg(at as usize).escape_ascii(),
+            names.join(" ")
+        )
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn flags_of_keys_follow_the_options() {
+    let table = [
+        ("get a", "a RO access"),
+        ("mset a 1 b 2", "a OW update, b OW update"),
+        ("set a 1", "a OW update"),
+        ("set a 1 GET", "a RW access update"),
+        ("bitfield a get u8 0", "a RO access"),
+        ("bitfield a set u8 0 1", "a RW access update"),
+        ("sort a by b store c", "a RO access, c OW update"),
+        ("rename a b", "a RW access delete, b OW update"),
+        ("memory usage a", "a RO"),
+        ("ping a", ""),
+    ];
+    for (line, expected) in table {
+        assert_eq!(keys_and_flags(line), expected, "{line}");
+    }
+}

@@ -30,7 +30,7 @@ pub(super) fn server(view: &View<'_>, lines: &mut Lines) {
     lines.field("uptime_in_seconds", uptime_s);
     lines.field("uptime_in_days", uptime_s / 86_400);
     // Redis's clock of 24 bits for the idle times of keys.
-    lines.field("lru_clock", view.now_ms / 1_000 & 0xff_ffff);
+    lines.field("lru_clock", (view.now_ms / 1_000) & 0xff_ffff);
     lines.field("executable", facts.executable.display());
     lines.field(
         "config_file",
