@@ -4,7 +4,7 @@
 use crate::space::Space;
 use crate::store::Store;
 use pantala_borrow::ShardId;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 /// Entries or leaves per bite.
 const BUDGET: usize = 256;
@@ -23,6 +23,8 @@ pub(crate) struct Background {
     /// Shards that compaction still has to walk, after slabs were marked.
     evacuating: AtomicUsize,
     search_at_ms: AtomicI64,
+    /// The last search found further sparse slabs.
+    found_more: AtomicBool,
     age_at_ms: AtomicI64,
     aging: AtomicUsize,
 }
@@ -45,6 +47,7 @@ impl Background {
             shard: AtomicUsize::new(0),
             evacuating: AtomicUsize::new(0),
             search_at_ms: AtomicI64::new(0),
+            found_more: AtomicBool::new(false),
             age_at_ms: AtomicI64::new(0),
             aging: AtomicUsize::new(0),
         }
@@ -66,7 +69,7 @@ impl Store {
         let mut progress = BiteProgress::default();
         let Some(mut space) = self.try_borrow_one(id) else {
             progress.skipped = true;
-            progress.busy = state.evacuating.load(Relaxed) > 0;
+            progress.busy = state.found_more.load(Relaxed);
             return progress;
         };
         if let Some(shard) = space.borrow().get_mut(id) {
@@ -77,7 +80,7 @@ impl Store {
             progress.busy |= progress.expired * 4 > EXPIRE_BUDGET;
         }
         if state.evacuating.load(Relaxed) > 0 {
-            progress.busy = true;
+            progress.busy |= state.found_more.load(Relaxed);
             self.evacuate_in(&mut space, id);
         }
         if state.aging.load(Relaxed) > 0 {
@@ -146,11 +149,12 @@ impl Store {
         }
     }
 
+    /// Marks sparse slabs; also begins a round when one before left some behind (a shard was held when its turn came).
     fn search_sparse(&self) {
-        let marked: usize = (0..self.heap().mark_turns())
-            .map(|_| self.heap().mark_sparse())
-            .sum();
-        if marked > 0 {
+        let turns = self.heap().mark_turns();
+        let marked: usize = (0..turns).map(|_| self.heap().mark_sparse()).sum();
+        self.background.found_more.store(marked > 0, Relaxed);
+        if marked > 0 || self.heap().marked() > 0 {
             self.background.evacuating.store(self.shards(), Relaxed);
         }
     }
@@ -188,8 +192,10 @@ impl Store {
             None => (0, 0),
         };
         if shard.evacuate_at == (0, 0) && finished(&state.evacuating) {
-            // The round is through: look whether another is worth it, at once.
-            state.search_at_ms.store(0, Relaxed);
+            // The round is through: when it was worth it, look at once whether another is.
+            if state.found_more.load(Relaxed) {
+                state.search_at_ms.store(0, Relaxed);
+            }
         }
     }
 

@@ -168,9 +168,9 @@ impl Shard {
         self.lazy.is_empty() || self.lazy.bite(budget)
     }
 
-    /// Frees everything that waits.
+    /// Frees everything that waits. In bites too, because a flushed table may still owe its entries to a cut.
     pub(crate) fn lazy_finish(&mut self) {
-        self.lazy = LazyFree::default();
+        while !self.lazy_bite(usize::MAX / 2) {}
     }
 
     /// Tells the watchers of a key that it was changed.

@@ -306,7 +306,8 @@ impl ShardDb<'_> {
     }
 
     /// Begins a cut: the sink gets every entry of this moment exactly once, from `cut_bite` and from writes. False when two
-    /// cuts live in this table already.
+    /// cuts live in this table already. A cut belongs to the table: it goes along with SWAPDB; after a flush it gets what it still needs
+    /// while the old table is freed, and then its sink is dropped.
     pub fn begin_cut(&mut self, sink: Box<dyn CutSink>) -> bool {
         self.shard.table_mut(self.index).0.begin_cut(sink)
     }

@@ -359,3 +359,36 @@ fn random_keys_come_from_all_shards_by_their_share() {
     assert_eq!(seen.len(), 1_000);
     assert!(store.random_shard(1, 7).is_none());
 }
+
+struct Count(std::sync::mpsc::Sender<Box<[u8]>>);
+
+impl CutSink for Count {
+    fn save(&mut self, entry: Entry<'_>, _tree: Option<ByteTree>) {
+        self.0.send(entry.key().into()).unwrap();
+    }
+}
+
+#[test]
+fn a_flush_hands_over_what_a_cut_still_needs() {
+    let store = store(1);
+    fill(&store, 5_000, |_| PutExpiry::Clear);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    {
+        let mut space = all(&store);
+        for shard in 0..store.shards() as u16 {
+            let mut view = space.shard_db(shard, 0, NOW);
+            assert!(view.begin_cut(Box::new(Count(sender.clone()))));
+            view.cut_bite(100);
+        }
+        drop(sender);
+        space.flush(None);
+        put(&mut space, 0, b"new", b"", NOW, PutExpiry::Clear);
+    }
+    store.bite_all(NOW, true, &mut |_| {});
+    // The channel ends when all sinks were dropped, so nothing is missing silently.
+    let mut keys: Vec<Box<[u8]>> = receiver.iter().collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 5_000);
+    assert!(!keys.contains(&b"new"[..].into()));
+}

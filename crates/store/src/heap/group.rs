@@ -129,6 +129,11 @@ impl GroupLists {
         found
     }
 
+    /// Slabs that are being evacuated.
+    pub(crate) fn marked(&self) -> usize {
+        self.classes.iter().map(|state| state.marked as usize).sum()
+    }
+
     fn mark_sparse_class(&mut self, arena: &Arena, class: usize) -> usize {
         let state = &mut self.classes[class];
         let objects = u32::from(INFO[class].objects);

@@ -167,6 +167,14 @@ impl Heap {
         lock(&self.groups[turn].lists).mark_sparse(&self.arena)
     }
 
+    /// Slabs that are being evacuated.
+    pub(crate) fn marked(&self) -> usize {
+        self.groups
+            .iter()
+            .map(|group| lock(&group.lists).marked())
+            .sum()
+    }
+
     /// How many turns of `mark_sparse` see each group once.
     pub(crate) fn mark_turns(&self) -> usize {
         self.entry_groups + 1

@@ -138,7 +138,7 @@ impl ByteTree {
         let len = self
             .root
             .len
-            .saturating_sub(budget_leaves * LEAF_BYTES as u64);
+            .saturating_sub(budget_leaves.saturating_mul(LEAF_BYTES as u64));
         if len == 0 || self.root.node.is_none() {
             self.edit().truncate(0);
             return true;

@@ -173,11 +173,18 @@ pub(crate) unsafe fn memory_bytes(node: NodePtr, height: u64) -> u64 {
     unsafe {
         let mut sum = u64::from(node.as_ref().size_bytes);
         if height > 0 {
+            let mut last = None;
             for index in 0..room(node) / 8 {
                 if let Some(child) = child_slot(node, index).read() {
-                    sum += memory_bytes(child, height - 1);
+                    // Only the last leaf may be smaller than a full one; the others need not be looked at.
+                    match last.replace(child) {
+                        Some(before) if height > 1 => sum += memory_bytes(before, height - 1),
+                        Some(_) => sum += (HEADER_BYTES + LEAF_BYTES) as u64,
+                        None => {}
+                    }
                 }
             }
+            sum += last.map_or(0, |last| memory_bytes(last, height - 1));
         }
         sum
     }

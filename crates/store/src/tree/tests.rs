@@ -116,6 +116,9 @@ proptest! {
             prop_assert_eq!(tree.len(), model.len() as u64);
         }
         prop_assert!(bytes(&tree) == model);
+        if shares.is_empty() {
+            prop_assert_eq!(tree.view().memory_bytes(), heap.heap().used_bytes());
+        }
         for (share, frozen) in &shares {
             prop_assert!(bytes(share) == *frozen);
         }
