@@ -180,6 +180,13 @@ impl KeySpec {
             },
         }
     }
+    /// The argument that is the only key, if the rule always finds just one at a fixed place.
+    pub const fn only_key(&self) -> Option<u16> {
+        match (self.begin, self.find) {
+            (Begin::Index(at), Find::Range { last: 0, .. }) => Some(at),
+            _ => None,
+        }
+    }
     /// Keys from argument `at` to the last, each `step`.
     pub const fn all_from(at: u16, step: u16, flags: KeyFlags) -> Self {
         Self {

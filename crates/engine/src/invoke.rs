@@ -56,6 +56,7 @@ impl Scratch {
 }
 
 /// Appends the keys of a command, with their hashes, to `keys`.
+#[inline]
 pub fn keys_of(
     store: &Store,
     entry: &Entry,
@@ -63,6 +64,15 @@ pub fn keys_of(
     positions: &mut Vec<u32>,
     keys: &mut Vec<KeyAt>,
 ) {
+    if let Some(arg) = entry.only_key {
+        if let Some(key) = args.get(usize::from(arg)) {
+            keys.push(KeyAt {
+                arg: u32::from(arg),
+                hash: store.hash(key),
+            });
+        }
+        return;
+    }
     positions.clear();
     pantala_commands::keys::positions(&entry.spec, args, positions);
     keys.extend(positions.iter().map(|&arg| KeyAt {

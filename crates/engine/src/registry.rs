@@ -69,6 +69,8 @@ pub struct Entry {
     pub parent: Option<CommandId>,
     /// Subcommands of a container.
     pub subcommands: Vec<CommandId>,
+    /// The argument that is the command's only key, where that is so for every request: the common case needs no rules.
+    pub only_key: Option<u16>,
 }
 
 /// What a request's name leads to.
@@ -85,11 +87,30 @@ const NAME_MAX: usize = 32;
 const TABLE_BITS: u32 = 11;
 const EMPTY: u16 = u16::MAX;
 
+/// One place of the table.
+#[derive(Clone, Copy)]
+struct Place {
+    name: Folded,
+    id: CommandId,
+    /// The name has other characters than letters: `name` does not tell it from all others.
+    compare: bool,
+}
+
+const FREE: Place = Place {
+    name: Folded {
+        first: 0,
+        last: 0,
+        len: 0,
+    },
+    id: EMPTY,
+    compare: false,
+};
+
 /// The table of all commands.
 pub struct Registry {
     entries: Vec<Entry>,
     /// Open addressing over the top-level names; 2,048 places for a few hundred names, so a probe rarely goes past the first.
-    table: Box<[u16]>,
+    table: Box<[Place]>,
 }
 
 impl Registry {
@@ -102,7 +123,7 @@ impl Registry {
     ) -> Result<Self, String> {
         let mut registry = Self {
             entries: Vec::new(),
-            table: vec![EMPTY; 1 << TABLE_BITS].into(),
+            table: vec![FREE; 1 << TABLE_BITS].into(),
         };
         for command in own.iter().copied().flatten() {
             registry.add_session(command, None);
@@ -173,6 +194,10 @@ impl Registry {
         if let Some(parent) = parent {
             self.entries[usize::from(parent)].subcommands.push(id);
         }
+        let only_key = match spec.keys {
+            [rule] if spec.find_keys.is_none() => rule.only_key(),
+            _ => None,
+        };
         self.entries.push(Entry {
             id,
             full_name: full_name.into(),
@@ -181,6 +206,7 @@ impl Registry {
             cost_us,
             parent,
             subcommands: Vec::new(),
+            only_key,
         });
         id
     }
@@ -211,27 +237,38 @@ impl Registry {
             name.len() <= NAME_MAX,
             "command name {name} is longer than the look-up supports"
         );
-        let mut at = slot_of(name.as_bytes());
-        while self.table[at] != EMPTY {
+        let folded = Folded::of(name.as_bytes());
+        let mut at = folded.slot();
+        while self.table[at].id != EMPTY {
             at = (at + 1) & ((1 << TABLE_BITS) - 1);
         }
-        self.table[at] = id;
+        // Names of more than 16 bytes have a middle that the numbers leave out.
+        let compare = name.len() > 16 || !name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        self.table[at] = Place {
+            name: folded,
+            id,
+            compare,
+        };
         // A renamed command answers under its new name only.
         if self.entries[usize::from(id)].spec.name != name {
             self.entries[usize::from(id)].full_name = name.into();
         }
     }
 
+    #[inline]
     fn top(&self, name: &[u8]) -> Option<&Entry> {
-        let mut at = slot_of(name);
+        let folded = Folded::of(name);
+        let mut at = folded.slot();
         loop {
-            let id = self.table[at];
-            if id == EMPTY {
+            let place = &self.table[at];
+            if place.id == EMPTY {
                 return None;
             }
-            let entry = &self.entries[usize::from(id)];
-            if entry.full_name.as_bytes().eq_ignore_ascii_case(name) {
-                return Some(entry);
+            if place.name == folded {
+                let entry = &self.entries[usize::from(place.id)];
+                if !place.compare || entry.full_name.as_bytes().eq_ignore_ascii_case(name) {
+                    return Some(entry);
+                }
             }
             at = (at + 1) & ((1 << TABLE_BITS) - 1);
         }
@@ -295,12 +332,47 @@ impl Registry {
     }
 }
 
-/// Case-insensitive: bit 5 is cleared, which also folds a few punctuation marks together; the comparison decides.
-fn slot_of(name: &[u8]) -> usize {
-    let mut hash = name.len() as u64;
-    for &byte in name {
-        hash = (hash ^ u64::from(byte & 0xdf)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^= hash >> 29;
+/// A name as three numbers, so that it is found and compared without a loop over its bytes: first and last eight bytes (which
+/// overlap in short names) and the length. Bit 5 of each byte is cleared, which folds the letters' case. It also folds a few other
+/// bytes together, so a name with other characters than letters is compared byte by byte in the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Folded {
+    first: u64,
+    last: u64,
+    len: usize,
+}
+
+impl Folded {
+    const CASE: u64 = 0xdfdf_dfdf_dfdf_dfdf;
+
+    #[inline]
+    fn of(name: &[u8]) -> Self {
+        let len = name.len();
+        let (first, last) = if let (Some(first), Some(last)) =
+            (name.first_chunk::<8>(), name.last_chunk::<8>())
+        {
+            (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+        } else if let (Some(first), Some(last)) = (name.first_chunk::<4>(), name.last_chunk::<4>())
+        {
+            (
+                u64::from(u32::from_le_bytes(*first)),
+                u64::from(u32::from_le_bytes(*last)),
+            )
+        } else {
+            let byte = |at: usize| u64::from(name.get(at).copied().unwrap_or(0));
+            (byte(0) | byte(1) << 8 | byte(2) << 16, 0)
+        };
+        Self {
+            first: first & Self::CASE,
+            last: last & Self::CASE,
+            len,
+        }
     }
-    (hash >> (64 - TABLE_BITS)) as usize
+
+    #[inline]
+    fn slot(self) -> usize {
+        let mixed = (self.first ^ self.last.rotate_left(29) ^ self.len as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - TABLE_BITS)) as usize
+    }
 }

@@ -141,6 +141,20 @@ impl Io {
         &mut found.pending
     }
 
+    /// Takes the buffer of [`out`](Self::out) for a while, to write many replies without looking the connection up for
+    /// each. It must be returned by [`put_out`](Self::put_out) before the callback ends, else its bytes are lost.
+    pub fn take_out(&mut self, conn: ConnId) -> Vec<u8> {
+        std::mem::take(self.out(conn))
+    }
+
+    /// Returns the buffer of [`take_out`](Self::take_out).
+    pub fn put_out(&mut self, conn: ConnId, out: Vec<u8>) {
+        if let Some(found) = self.table.live(conn) {
+            debug_assert!(found.pending.is_empty(), "taken and written at once");
+            found.pending = out;
+        }
+    }
+
     /// Bytes of output that the kernel has not accepted yet (queued and in flight).
     pub fn out_len(&self, conn: ConnId) -> usize {
         self.table.live_ref(conn).map_or(0, Conn::out_len)

@@ -10,23 +10,16 @@ use crate::shared::Shared;
 use pantala_commands::KeyAt;
 use pantala_protocol::Limits;
 use pantala_protocol::{Args, OwnedArgs, Parsed, ProtocolError, Span};
-use std::ops::Range;
 
 /// Most commands per batch: enough to overlap the waits for memory, few enough that what was prefetched is still in the cache.
 pub const BATCH_MAX: usize = 32;
 
-/// Where an item's arguments are.
-enum Place {
-    /// In the input.
-    Input(Range<usize>),
-    /// Decoded from a quoted inline command.
-    Decoded(Box<OwnedArgs>),
-}
-
 /// Which command an item names.
 #[derive(Clone, Copy)]
 pub enum Named {
-    /// One that can run.
+    /// One on keys, with the right number of arguments.
+    Keys(CommandId),
+    /// Any other, not yet looked at.
     Command(CommandId),
     /// None.
     Unknown,
@@ -41,8 +34,10 @@ pub struct Item {
     /// Which command.
     pub named: Named,
     /// Its keys, as a range of [`Batch::keys`].
-    pub keys: Range<u32>,
-    place: Place,
+    keys: (u32, u32),
+    /// Its arguments, as a range of [`Batch::spans`]; `decoded` when they were decoded from a quoted inline command.
+    spans: (u32, u32),
+    decoded: Option<Box<OwnedArgs>>,
 }
 
 /// The parsed commands of one piece of input.
@@ -85,23 +80,24 @@ impl Batch {
         self.end = *at;
         while self.items.len() < limit {
             let start = *at;
-            let place = match session.parser.next(input, at, &mut self.spans, limits) {
-                Parsed::Command { spans } => Place::Input(spans),
-                Parsed::Decoded(args) => Place::Decoded(args),
+            let (spans, decoded) = match session.parser.next(input, at, &mut self.spans, limits) {
+                Parsed::Command { spans } => ((spans.start as u32, spans.end as u32), None),
+                Parsed::Decoded(args) => ((0, 0), Some(args)),
                 Parsed::Empty => continue,
                 Parsed::NeedMore => return Parsing::Exhausted,
                 Parsed::Error(error) => return Parsing::Broken(error),
             };
-            let args = args_at(&place, &self.spans, input);
+            let args = args_at(&decoded, spans, &self.spans, input);
             let first = self.keys.len() as u32;
             let named = match shared.registry.lookup(args) {
                 Lookup::Found(entry) => {
-                    if matches!(entry.runner, Runner::Keys(_) | Runner::All(_))
-                        && entry.spec.arity_fits(args.len())
+                    if matches!(entry.runner, Runner::Keys(_)) && entry.spec.arity_fits(args.len())
                     {
                         invoke::keys_of(&shared.store, entry, args, positions, &mut self.keys);
+                        Named::Keys(entry.id)
+                    } else {
+                        Named::Command(entry.id)
                     }
-                    Named::Command(entry.id)
                 }
                 Lookup::Unknown => Named::Unknown,
                 Lookup::UnknownSubcommand(container) => Named::UnknownSubcommand(container.id),
@@ -109,8 +105,9 @@ impl Batch {
             self.items.push(Item {
                 start,
                 named,
-                keys: first..self.keys.len() as u32,
-                place,
+                keys: (first, self.keys.len() as u32),
+                spans,
+                decoded,
             });
             self.end = *at;
         }
@@ -136,19 +133,25 @@ impl Batch {
     /// An item's arguments.
     #[inline]
     pub fn args<'b>(&'b self, item: &'b Item, input: &'b [u8]) -> Args<'b> {
-        args_at(&item.place, &self.spans, input)
+        args_at(&item.decoded, item.spans, &self.spans, input)
     }
 
     /// An item's keys.
     #[inline]
     pub fn keys(&self, item: &Item) -> &[KeyAt] {
-        &self.keys[item.keys.start as usize..item.keys.end as usize]
+        &self.keys[item.keys.0 as usize..item.keys.1 as usize]
     }
 }
 
-fn args_at<'b>(place: &'b Place, spans: &'b [Span], input: &'b [u8]) -> Args<'b> {
-    match place {
-        Place::Input(range) => Args::new(input, &spans[range.clone()]),
-        Place::Decoded(args) => args.as_args(),
+#[inline]
+fn args_at<'b>(
+    decoded: &'b Option<Box<OwnedArgs>>,
+    (first, end): (u32, u32),
+    spans: &'b [Span],
+    input: &'b [u8],
+) -> Args<'b> {
+    match decoded {
+        None => Args::new(input, &spans[first as usize..end as usize]),
+        Some(args) => args.as_args(),
     }
 }

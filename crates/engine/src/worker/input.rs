@@ -1,7 +1,7 @@
 //! Takes a connection's bytes and executes the commands in them, keeping what cannot be executed yet.
 
 use super::batch::{BATCH_MAX, Parsing};
-use super::step::Step;
+use super::step::{Short, Step};
 use super::{Core, clock};
 use crate::invoke::Caller;
 use crate::session::{ReplyMode, Session, State};
@@ -168,13 +168,35 @@ impl Core {
         let mut stopped = None;
         let mut tally = Tally::default();
         let started = self.last_end.max(io.now());
-        for (nth, item) in batch.items.iter().enumerate() {
+        let mut nth = 0;
+        while let Some(item) = batch.items.get(nth) {
+            if self.is_plain(shared, session, io.unix_ms()) {
+                let ran = self.run_plain(
+                    shared,
+                    io,
+                    conn,
+                    session,
+                    &batch.items[nth..],
+                    batch,
+                    input,
+                    &mut tally,
+                );
+                nth += ran;
+                if session.state != State::Ready {
+                    stopped = Some(batch.items.get(nth).map_or(batch.end, |next| next.start));
+                    break;
+                }
+                if ran != 0 {
+                    continue;
+                }
+            }
+            nth += 1;
             let before = io.out_len(conn);
             let step = self.step(shared, io, conn, session, batch, item, input, &mut tally);
             if session.reply_mode != ReplyMode::On {
                 silence(io, conn, session, before);
             }
-            let after = batch.items.get(nth + 1).map(|next| next.start);
+            let after = batch.items.get(nth).map_or(batch.end, |next| next.start);
             match step {
                 Step::Done => {}
                 Step::Close => {
@@ -190,18 +212,65 @@ impl Core {
                 Step::Away => {
                     session.state = State::Away;
                     // The command itself is on its way; what follows it waits.
-                    stopped = Some(after.unwrap_or(usize::MAX));
+                    stopped = Some(after);
                     break;
                 }
             }
             if io.out_len(conn) > Io::OUT_HIGH && self.is_flooded(shared, io, conn, session) {
-                stopped = Some(after.unwrap_or(usize::MAX));
+                stopped = Some(after);
                 break;
             }
         }
         self.settle_batch(shared, io, session, &tally, started);
-        // `usize::MAX` stands for "behind the batch".
-        stopped.map(|at| if at == usize::MAX { batch.end } else { at })
+        stopped
+    }
+
+    /// Runs commands on the short way, as many as can go it, and says how many. Stops with the session's state changed when it must wait.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
+    fn run_plain(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        items: &[super::batch::Item],
+        batch: &super::Batch,
+        input: &[u8],
+        tally: &mut Tally,
+    ) -> usize {
+        let now_ms = io.unix_ms();
+        let waiting = io.out_len(conn);
+        // Taken out once for all: each look-up of the connection costs as much as a short command's bookkeeping.
+        let mut out = io.take_out(conn);
+        let full = (out.len() + Io::OUT_HIGH).saturating_sub(waiting);
+        let mut ran = 0;
+        for item in items {
+            match self.short_step(shared, session, batch, item, input, now_ms, &mut out, tally) {
+                Short::Done => ran += 1,
+                Short::NotHere => break,
+                Short::Aside => {
+                    session.state = State::Aside;
+                    break;
+                }
+            }
+            if out.len() > full {
+                break;
+            }
+        }
+        io.put_out(conn, out);
+        if ran != 0
+            && let super::batch::Named::Keys(id) = items[ran - 1].named
+        {
+            session.card.last_command.store(id, Relaxed);
+        }
+        if io.out_len(conn) > Io::OUT_HIGH && session.state == State::Ready {
+            // A changed state tells that the client does not read its replies.
+            self.is_flooded(shared, io, conn, session);
+        }
+        ran
     }
 
     /// Whether a client does not read its replies: it gets no more of them for now, or none at all beyond its limit.

@@ -6,7 +6,7 @@ use super::{Core, clock};
 use crate::helpers::Job;
 use crate::invoke::{self, Called};
 use crate::registry::{Entry, Runner};
-use crate::session::{Session, State};
+use crate::session::{ReplyMode, Session, State};
 use crate::shared::Shared;
 use crate::stats;
 use crate::turn::{Next, Turn};
@@ -31,6 +31,16 @@ pub(super) enum Step {
     Away,
 }
 
+/// What became of a command on the short way.
+pub(super) enum Short {
+    /// Its reply is written.
+    Done,
+    /// Nothing was done: it must go the long way.
+    NotHere,
+    /// Nothing was done: one of its shards is busy, and this worker will be woken.
+    Aside,
+}
+
 /// Attempts to lock one busy shard before the session is set aside: about as long as a short command takes.
 const SPINS: u32 = 64;
 
@@ -53,7 +63,7 @@ impl Core {
     ) -> Step {
         let args = batch.args(item, input);
         let entry = match item.named {
-            Named::Command(id) => shared.registry.entry(id),
+            Named::Keys(id) | Named::Command(id) => shared.registry.entry(id),
             Named::Unknown => {
                 return self.refuse(shared, io, conn, session, None, &unknown_command(args));
             }
@@ -102,6 +112,55 @@ impl Core {
                 self.refuse(shared, io, conn, session, Some(entry), &wrong_arity(entry))
             }
         }
+    }
+
+    /// Whether commands of this session can go the short way at the moment: nothing has to be asked about them but their keys.
+    pub(super) fn is_plain(&self, shared: &Shared, session: &Session, now_ms: i64) -> bool {
+        session.authenticated
+            && session.queue.is_none()
+            && session.reply_mode == ReplyMode::On
+            && self.maxmemory_bytes == 0
+            && shared.clients.monitors() == 0
+            && shared.pause.holds(true, now_ms).is_none()
+            && !self.times_each()
+    }
+
+    /// The short way: a command on keys of a session that [`is_plain`](Self::is_plain).
+    #[inline]
+    pub(super) fn short_step(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        batch: &Batch,
+        item: &Item,
+        input: &[u8],
+        now_ms: i64,
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Short {
+        let Named::Keys(id) = item.named else {
+            return Short::NotHere;
+        };
+        let entry = shared.registry.entry(id);
+        if entry.cost_us.is_some() {
+            return Short::NotHere;
+        }
+        let keys = batch.keys(item);
+        let Some(mut space) = self.borrow(shared, session, keys) else {
+            return Short::Aside;
+        };
+        let caller = Self::caller(&self.settings, self.party, session, now_ms);
+        let args = batch.args(item, input);
+        let scratch = &mut self.scratch;
+        let called = invoke::call(
+            shared, caller, scratch, &mut space, entry, args, keys, out, false,
+        );
+        drop(space);
+        if called == Called::Failed {
+            stats::add(&shared.stats.party(self.party).command(id).failed, 1);
+        }
+        tally.note(id);
+        Short::Done
     }
 
     /// Checks that come before execution and queueing. `Err(Some(text))`: refused; `Err(None)`: wait for the end of a pause.
