@@ -46,6 +46,10 @@ pub struct Session {
     pub authenticated: bool,
     /// Runs or waits.
     pub state: State,
+    /// It is in its worker's list of sessions that look again.
+    pub listed: bool,
+    /// Unix ms since when its unsent replies are above the soft limit; 0: they are not.
+    pub flooded_since_ms: i64,
     /// `CLIENT REPLY`.
     pub reply_mode: ReplyMode,
     /// The peer will send no more; closed once all that was sent is answered.
@@ -78,6 +82,8 @@ impl Session {
             db: 0,
             authenticated,
             state: State::Ready,
+            listed: false,
+            flooded_since_ms: 0,
             reply_mode: ReplyMode::On,
             ended: false,
             monitor: false,

@@ -5,8 +5,9 @@ use super::Core;
 use crate::invoke;
 use crate::session::State;
 use crate::shared::Shared;
+use crate::stats;
 use pantala_borrow::Party;
-use pantala_config::{EvictionPolicy, Settings};
+use pantala_config::EvictionPolicy;
 use pantala_reactor::{Io, Next};
 use pantala_store::EvictPolicy;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 /// Timer: bites are due.
 const BITES: u64 = 1;
-/// Timer: look for idle clients.
-const IDLE: u64 = 2;
+/// Timer: look for clients that are idle or do not read.
+const CLIENTS: u64 = 2;
 /// Timer: a pause may have ended.
 const PAUSE: u64 = 3;
 
@@ -26,8 +27,8 @@ const ROUND_EVERY: Duration = Duration::from_millis(100);
 const ROUND_BITES: u32 = 16;
 /// Rounds after the last command before a store without expiring keys is left alone: 20 s, more than compaction needs.
 const QUIET_ROUNDS: u32 = 200;
-/// Between looks for idle clients.
-const IDLE_EVERY: Duration = Duration::from_secs(1);
+/// Between such looks.
+const CLIENTS_EVERY: Duration = Duration::from_secs(1);
 
 /// State of a worker's background work.
 #[derive(Default)]
@@ -38,18 +39,8 @@ pub(super) struct Background {
     quiet_rounds: u32,
     executed_before: u64,
     round_armed: bool,
-    idle_armed: bool,
+    clients_armed: bool,
     pause_armed: bool,
-}
-
-impl Background {
-    /// Idle clients are looked for only while there are clients and a `timeout`.
-    pub(super) fn connection_opened(&mut self, io: &mut Io, settings: &Settings) {
-        if settings.timeout_seconds != 0 && !self.idle_armed {
-            self.idle_armed = true;
-            io.set_timer(io.now() + IDLE_EVERY, IDLE);
-        }
-    }
 }
 
 impl Core {
@@ -59,9 +50,9 @@ impl Core {
                 self.background.round_armed = false;
                 self.begin_round(shared);
             }
-            IDLE => {
-                self.background.idle_armed = false;
-                self.close_idle(io);
+            CLIENTS => {
+                self.background.clients_armed = false;
+                self.look_at_clients(shared, io);
             }
             // Paused sessions look again in this turn.
             PAUSE => self.background.pause_armed = false,
@@ -84,6 +75,7 @@ impl Core {
     /// Does a bite of background work if one is due, and says whether the worker may sleep.
     pub(super) fn background_bites(&mut self, shared: &Arc<Shared>, io: &mut Io) -> Next {
         self.arm_pause(shared, io);
+        self.arm_clients(io);
         shared
             .stats
             .party(self.party)
@@ -136,24 +128,45 @@ impl Core {
         }
     }
 
-    fn close_idle(&mut self, io: &mut Io) {
-        let timeout_ms = i64::from(self.settings.timeout_seconds) * 1_000;
-        if timeout_ms == 0 {
-            return;
+    /// Clients are looked at only while there are some and a limit asks for it.
+    fn arm_clients(&mut self, io: &mut Io) {
+        let limited = self.settings.timeout_seconds != 0
+            || self
+                .settings
+                .client_output_buffer_limit
+                .normal
+                .soft_limit_bytes
+                != 0;
+        if limited && !self.background.clients_armed && io.connections() != 0 {
+            self.background.clients_armed = true;
+            io.set_timer(io.now() + CLIENTS_EVERY, CLIENTS);
         }
+    }
+
+    /// Closes clients that have been idle for too long, or above the soft limit of unsent replies for too long.
+    fn look_at_clients(&mut self, shared: &Shared, io: &mut Io) {
         let now_ms = io.unix_ms();
-        for (conn, session) in self.sessions.0.iter().flatten() {
+        let timeout_ms = i64::from(self.settings.timeout_seconds) * 1_000;
+        let limit = self.settings.client_output_buffer_limit.normal;
+        let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
+        for (conn, session) in self.sessions.0.iter_mut().flatten() {
             // Whoever waits for an answer is not idle.
-            if session.state == State::Ready
-                && !session.monitor
-                && now_ms - session.card.active_ms.load(Relaxed) > timeout_ms
-            {
+            let idle_ms = now_ms - session.card.active_ms.load(Relaxed);
+            let ready = session.state == State::Ready && !session.monitor;
+            if timeout_ms != 0 && ready && idle_ms > timeout_ms {
+                io.close(*conn);
+                continue;
+            }
+            let above =
+                limit.soft_limit_bytes != 0 && io.out_len(*conn) as u64 > limit.soft_limit_bytes;
+            if !above {
+                session.flooded_since_ms = 0;
+            } else if session.flooded_since_ms == 0 {
+                session.flooded_since_ms = now_ms;
+            } else if now_ms - session.flooded_since_ms >= patience_ms {
+                stats::add(&shared.stats.party(self.party).closed_for_output, 1);
                 io.close(*conn);
             }
-        }
-        if io.connections() != 0 {
-            self.background.idle_armed = true;
-            io.set_timer(io.now() + IDLE_EVERY, IDLE);
         }
     }
 

@@ -138,7 +138,6 @@ impl Service for Worker {
         let authenticated = core.settings.requirepass.is_empty();
         core.sessions
             .insert(conn, Box::new(Session::new(card, authenticated)));
-        core.background.connection_opened(io, &core.settings);
     }
 
     fn received(&mut self, io: &mut Io, conn: ConnId, bytes: &[u8]) {
@@ -166,6 +165,7 @@ impl Service for Worker {
         let Self { shared, core } = self;
         if let Some(mut session) = core.sessions.take(conn) {
             crate::transaction::unwatch(shared, &mut session, None);
+            shared.store.locks().abandon(&mut session.attempt);
             core.aside.retain(|&other| other != conn);
             core.monitors.retain(|&other| other != conn);
             shared.clients.remove(&session.card);
@@ -246,19 +246,24 @@ impl Core {
             let Some(mut session) = self.sessions.take(conn) else {
                 continue;
             };
+            session.listed = false;
             self.carry_on(shared, io, conn, &mut session);
             self.put_back(io, conn, session);
         }
     }
 
     /// Returns a session to its place and does what its state asks of the connection.
-    fn put_back(&mut self, io: &mut Io, conn: ConnId, session: Box<Session>) {
+    fn put_back(&mut self, io: &mut Io, conn: ConnId, mut session: Box<Session>) {
         note_card(&session.card, &session, io.out_len(conn));
         match session.state {
             State::Closing => io.close_after_flush(conn),
             // All that the peer sent is answered; what is left of an unfinished command will never be finished.
             State::Ready if session.ended => io.close_after_flush(conn),
-            State::Aside | State::Paused => self.aside.push(conn),
+            State::Aside | State::Paused if session.listed => {}
+            State::Aside | State::Paused => {
+                session.listed = true;
+                self.aside.push(conn);
+            }
             State::Ready | State::Away | State::Full => {}
         }
         self.sessions.insert(conn, session);
@@ -268,8 +273,17 @@ impl Core {
         let sessions = &self.sessions;
         self.monitors
             .retain(|&conn| sessions.get(conn).is_some_and(|session| session.monitor));
+        // A monitor that does not keep up would otherwise grow without limit.
+        let hard = self
+            .settings
+            .client_output_buffer_limit
+            .replica
+            .hard_limit_bytes;
         for &conn in &self.monitors {
             io.out(conn).extend_from_slice(line);
+            if hard != 0 && io.out_len(conn) as u64 > hard {
+                io.close(conn);
+            }
         }
     }
 }
