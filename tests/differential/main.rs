@@ -87,6 +87,14 @@ fn family(name: &str) {
     );
 }
 
+/// The reply in a line of an explanation, without the number of the step.
+fn reply_only(line: &str) -> String {
+    line.split_once(": ")
+        .filter(|(start, _)| start.starts_with(" step"))
+        .map_or(line, |(_, reply)| reply)
+        .to_owned()
+}
+
 /// Runs a sequence. A difference is shrunk and kept, then the command that showed it is left out and the rest runs again: one fault must not hide
 /// the others.
 fn find_differences(
@@ -102,8 +110,16 @@ fn find_differences(
         };
         // What comes after the first difference cannot matter for it.
         let text = pair.explain(&steps[..=found.at], proto);
-        let body = |text: &str| text.split_once(':').map(|(_, rest)| rest.to_owned());
-        if !failures.iter().any(|known| body(known) == body(&text)) {
+        let replies = |text: &str| {
+            text.lines()
+                .filter_map(|line| line.strip_prefix('#'))
+                .map(reply_only)
+                .collect::<Vec<_>>()
+        };
+        if !failures
+            .iter()
+            .any(|known| replies(known) == replies(&text))
+        {
             failures.push(text);
         }
         let culprit = name(&steps[found.at]);

@@ -214,3 +214,46 @@ fn many_connections_come_and_go() {
     }
     assert!(bystander.stop() < Duration::from_secs(2));
 }
+
+/// A HyperLogLog is a string that anyone can write to: what is broken gets an error or an estimate, and the server goes on.
+#[test]
+fn broken_hyperloglogs_do_no_harm() {
+    let server = Server::pantala();
+    let mut rng = Rng::new(seed_of_run("broken hyperloglogs"));
+    let mut conn = server.conn();
+    for round in 0..2000 {
+        let mut add = vec!["PFADD".to_owned(), "h".to_owned()];
+        // Few elements keep it sparse, many make it dense.
+        let count = if round % 10 == 0 { 3000 } else { rng.below(30) };
+        add.extend((0..count).map(|n| format!("{round}:{n}")));
+        conn.call(&add).expect("a reply");
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(60).to_string().into_bytes();
+            let bytes: Vec<u8> = (0..1 + rng.below(8))
+                .map(|_| rng.next_u64() as u8)
+                .collect();
+            let spoil = match rng.below(3) {
+                0 => vec![b"APPEND".to_vec(), b"h".to_vec(), bytes],
+                1 => vec![b"SETRANGE".to_vec(), b"h".to_vec(), at, bytes],
+                _ => vec![b"SETBIT".to_vec(), b"h".to_vec(), at, b"1".to_vec()],
+            };
+            conn.call(&spoil).expect("a reply");
+        }
+        for command in [
+            "PFCOUNT h",
+            "PFADD h x",
+            "PFMERGE m h",
+            "PFCOUNT h m",
+            "PFDEBUG GETREG h",
+            "GET h",
+            "DEL h m",
+        ] {
+            let reply = conn.cmd(command);
+            let right = reply.int().is_some()
+                || reply.is_error()
+                || reply.bytes().is_some()
+                || reply.items().is_some();
+            assert!(right, "{command}: {}", reply.show());
+        }
+    }
+}

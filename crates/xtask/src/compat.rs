@@ -85,6 +85,14 @@ fn document(table: &Value, notes: &str) -> Result<String, String> {
         if name.is_empty() {
             return Err(format!("a command without a name: {command}"));
         }
+        // A container answers nothing itself: its subcommands stand for it.
+        if command
+            .get("subcommands")
+            .and_then(Value::as_array)
+            .is_some_and(|subcommands| !subcommands.is_empty() && name != "command")
+        {
+            continue;
+        }
         let group = text("group");
         let arity = command
             .get("arity")
@@ -92,7 +100,7 @@ fn document(table: &Value, notes: &str) -> Result<String, String> {
             .unwrap_or_default();
         let syntax = text("syntax");
         groups.entry(group).or_default().push(Row {
-            name: name.to_uppercase(),
+            name: name.to_uppercase().replace('|', " "),
             since: text("since"),
             arity,
             syntax,
