@@ -19,11 +19,16 @@ const ADMIN: Spec = Spec {
     ..OWN
 };
 
-const LIST_SYNTAX: &str = "[TYPE <normal|master|replica|pubsub>] [ID client-id [client-id ...]] [USER username] [ADDR ip:port] \
-    [LADDR ip:port] [SKIPME <yes|no>] [MAXAGE maxage] [NAME name] [IDLE idle] [FLAGS flags] [LIB-NAME lib-name] [LIB-VER lib-ver] \
-    [DB db] [CAPA capa] [IP ip]";
-const KILL_SYNTAX: &str = "<ip:port|<[ID client-id]|[TYPE <normal|master|slave|replica|pubsub>]|[USER username]|[ADDR ip:port]|\
-    [LADDR ip:port]|[SKIPME <yes|no>]|[MAXAGE maxage]> [...]>";
+/// The conditions that `LIST` and `KILL` share, in the notation of [`Spec::syntax`].
+macro_rules! filters {
+    () => {
+        "[TYPE <NORMAL|MASTER|PRIMARY|SLAVE|REPLICA|PUBSUB>] [ID client-id [client-id ...]] [USER username] [ADDR ip:port] \
+         [LADDR ip:port] [SKIPME <YES|NO>] [MAXAGE seconds] [NAME name] [IDLE seconds] [FLAGS flags] [LIB-NAME lib-name] \
+         [LIB-VER lib-ver] [DB index] [CAPA capa] [IP ip] [NOT-TYPE <NORMAL|MASTER|PRIMARY|SLAVE|REPLICA|PUBSUB>] \
+         [NOT-ID client-id [client-id ...]] [NOT-USER username] [NOT-ADDR ip:port] [NOT-LADDR ip:port] [NOT-NAME name] \
+         [NOT-FLAGS flags] [NOT-LIB-NAME lib-name] [NOT-LIB-VER lib-ver] [NOT-DB index] [NOT-CAPA capa] [NOT-IP ip]"
+    };
+}
 
 /// The family's commands.
 pub const COMMANDS: &[SessionCommand] = &[SessionCommand::container(
@@ -93,7 +98,7 @@ const SUBCOMMANDS: &[SessionCommand] = &[
             summary: "Closes connections.",
             since: "2.4.0",
             complexity: "O(N) where N is the number of client connections",
-            syntax: KILL_SYNTAX,
+            syntax: concat!("<ip:port|", filters!(), ">"),
             ..ADMIN
         },
         super::kill,
@@ -106,7 +111,7 @@ const SUBCOMMANDS: &[SessionCommand] = &[
             since: "2.4.0",
             complexity: "O(N) where N is the number of client connections",
             tips: &["nondeterministic_output"],
-            syntax: LIST_SYNTAX,
+            syntax: filters!(),
             ..ADMIN
         },
         super::list,
