@@ -136,7 +136,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn list(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
-    let password = password_hash(&turn.settings.requirepass)
+    let password = password_hash(&turn.shared.settings().requirepass)
         .map_or_else(|| "nopass".to_owned(), |hash| format!("#{hash}"));
     let mut reply = turn.reply();
     reply.array(1);
@@ -153,7 +153,7 @@ fn users(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 
 fn get_user(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     let known = args.arg(2) == DEFAULT_USER.as_bytes();
-    let password = password_hash(&turn.settings.requirepass);
+    let password = password_hash(&turn.shared.settings().requirepass);
     let mut reply = turn.reply();
     if !known {
         reply.null();

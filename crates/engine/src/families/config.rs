@@ -40,7 +40,6 @@ pub const COMMANDS: &[SessionCommand] = &[SessionCommand::container(
                 name: "resetstat",
                 summary: "Resets the server's statistics.",
                 since: "2.0.0",
-                tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
                 ..help::ADMIN
             },
             reset_statistics,
@@ -82,7 +81,8 @@ pub const COMMANDS: &[SessionCommand] = &[SessionCommand::container(
 
 fn get(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     let patterns: Vec<&[u8]> = args.slice_from(2).iter().collect();
-    let pairs = config_get(turn.settings, &patterns);
+    // Not the worker's copy, which a change earlier in the same batch has not reached yet.
+    let pairs = config_get(&turn.shared.settings(), &patterns);
     let mut reply = turn.reply();
     reply.map(pairs.len());
     for (name, value) in pairs {

@@ -2,7 +2,7 @@
 
 use super::syntax::{self, Arg, Kind};
 use crate::registry::{Entry, Registry};
-use pantala_commands::spec::Group;
+use pantala_commands::spec::{Group, Spec};
 use pantala_protocol::Reply;
 
 /// Commands that Redis advises against: name, since when, what to use instead.
@@ -23,7 +23,7 @@ pub fn reply_docs(reply: &mut Reply<'_>, registry: &Registry, entry: &Entry) {
     let deprecated = DEPRECATED
         .iter()
         .find(|(name, ..)| *name == &*entry.full_name);
-    let args = syntax::parse(spec.syntax, spec.keys.len()).unwrap_or_default();
+    let args = arguments_of(spec);
     let map = reply.map_deferred();
     let mut len = 2;
     text(reply, "summary", spec.summary);
@@ -56,6 +56,17 @@ pub fn reply_docs(reply: &mut Reply<'_>, registry: &Registry, entry: &Entry) {
         len += 1;
     }
     reply.set_map_len(map, len);
+}
+
+/// The argument tree of a command. Its syntax line names an increment without saying that it may have a fraction.
+fn arguments_of(spec: &Spec) -> Vec<Arg> {
+    let mut args = syntax::parse(spec.syntax, spec.keys.len()).unwrap_or_default();
+    if spec.name.ends_with("float") {
+        for arg in args.iter_mut().filter(|arg| arg.name == "increment") {
+            arg.kind = Kind::Double;
+        }
+    }
+    args
 }
 
 fn text(reply: &mut Reply<'_>, name: &str, value: &str) {

@@ -148,39 +148,55 @@ enum Item {
     Dots,
 }
 
+const MARKS: [char; 5] = ['[', ']', '<', '>', '|'];
+
 fn split(syntax: &str) -> Vec<&str> {
-    const MARKS: [char; 5] = ['[', ']', '<', '>', '|'];
     let mut words = Vec::new();
     let mut depth = 0_usize;
     for piece in syntax.split_whitespace() {
-        // `A|B` by itself is a choice without its brackets.
-        let bare_choice =
-            depth == 0 && piece.contains('|') && !piece.contains(['[', ']', '<', '>']);
-        if bare_choice {
+        let core = piece.trim_end_matches([']', '>']);
+        let after_word = words
+            .last()
+            .is_some_and(|word: &&str| !word.starts_with(MARKS));
+        let bare = is_bare_choice(core, depth == 0, after_word);
+        if bare {
             words.push("<");
         }
-        let mut rest = piece;
-        while let Some(at) = rest.find(MARKS) {
-            if at != 0 {
-                words.push(&rest[..at]);
-            }
-            let mark = &rest[at..=at];
-            match mark {
-                "[" | "<" => depth += 1,
-                "]" | ">" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            words.push(mark);
-            rest = &rest[at + 1..];
-        }
-        if !rest.is_empty() {
-            words.push(rest);
-        }
-        if bare_choice {
+        cut(core, &mut words);
+        if bare {
             words.push(">");
         }
+        cut(&piece[core.len()..], &mut words);
+        let count = |marks: [char; 2]| piece.matches(marks).count();
+        depth = (depth + count(['[', '<'])).saturating_sub(count([']', '>']));
     }
     words
+}
+
+/// Whether `A|B` is a choice that lacks its brackets: outside all brackets, or behind a word (`TOKEN A|B`) where the parts are all
+/// tokens or all values. In `EX seconds|PX milliseconds` they are not, so there the alternatives go on.
+fn is_bare_choice(core: &str, outside: bool, after_word: bool) -> bool {
+    if !core.contains('|') || core.contains(['[', ']', '<', '>']) {
+        return false;
+    }
+    let mut parts = core.split('|').map(is_token);
+    let first = parts.next();
+    outside || (after_word && parts.all(|part| Some(part) == first))
+}
+
+/// Appends the words of a piece without blanks, each mark a word of its own.
+fn cut<'s>(piece: &'s str, words: &mut Vec<&'s str>) {
+    let mut rest = piece;
+    while let Some(at) = rest.find(MARKS) {
+        if at != 0 {
+            words.push(&rest[..at]);
+        }
+        words.push(&rest[at..=at]);
+        rest = &rest[at + 1..];
+    }
+    if !rest.is_empty() {
+        words.push(rest);
+    }
 }
 
 struct Parser<'w> {
@@ -381,7 +397,7 @@ fn kind_of(name: &str) -> Kind {
         "key" | "key1" | "key2" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" => {
             Kind::Key
         }
-        "pattern" => Kind::Pattern,
+        "pattern" | "by-pattern" | "get-pattern" => Kind::Pattern,
         "unix-time-seconds" | "unix-time-milliseconds" | "unix-time" => Kind::UnixTime,
         "min" | "max" | "score" | "weight" | "longitude" | "latitude" | "radius" | "width"
         | "height" => Kind::Double,
@@ -397,14 +413,22 @@ fn kind_of(name: &str) -> Kind {
 
 /// Keys get the number of the key specification that finds them, in order; what looks like a key in a command without keys is none.
 fn number_keys(args: &mut [Arg], key_specs: usize, next: &mut usize) {
+    let mut of_patterns = None;
     for arg in args {
-        if arg.kind == Kind::Key {
-            if key_specs == 0 {
-                arg.kind = Kind::String;
-            } else {
+        match arg.kind {
+            Kind::Key if key_specs == 0 => arg.kind = Kind::String,
+            Kind::Key => {
                 arg.key_spec = Some((*next).min(key_specs - 1));
                 *next += 1;
             }
+            // Patterns that name keys (`SORT … BY x GET y`) share one specification.
+            Kind::Pattern if arg.name != "pattern" && key_specs > 1 => {
+                arg.key_spec = *of_patterns.get_or_insert_with(|| {
+                    *next += 1;
+                    Some((*next - 1).min(key_specs - 1))
+                });
+            }
+            _ => {}
         }
         number_keys(&mut arg.args, key_specs, next);
     }
@@ -480,6 +504,17 @@ mod tests {
                 3,
                 "key:key#0 pattern:pattern=BY? limit:block=LIMIT?(offset:integer count:integer) pattern:pattern=GET?+* asc-desc:oneof?(\
                  asc:pure-token=ASC desc:pure-token=DESC) alpha:pure-token=ALPHA? destination:key=STORE#1?",
+            ),
+            (
+                "key [OVERFLOW WRAP|SAT|FAIL] [SKIPME yes|no]",
+                1,
+                "key:key#0 wrap-sat-fail:oneof=OVERFLOW?(wrap:pure-token=WRAP sat:pure-token=SAT fail:pure-token=FAIL) \
+                 yes-no:oneof=SKIPME?(yes:string no:string)",
+            ),
+            (
+                "key [BY by-pattern] [GET get-pattern [GET get-pattern ...]] [STORE destination]",
+                3,
+                "key:key#0 by-pattern:pattern=BY#1? get-pattern:pattern=GET#1?+* destination:key=STORE#2?",
             ),
             (
                 "AND|OR destkey key",

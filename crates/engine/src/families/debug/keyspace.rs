@@ -142,6 +142,8 @@ fn serialized_len(string: &StrRef<'_>) -> usize {
 /// exist stay, so when a shard is busy it can begin anew later.
 pub(super) fn populate(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     outside_transactions(turn)?;
+    /// The worker is busy meanwhile, so this must end.
+    const COUNT_MAX: u64 = 100_000_000;
     /// Summing up the memory costs more than storing a key.
     const MEMORY_CHECKED_EVERY: u64 = 256;
     let positive = |text: &[u8]| match numbers::parse_i64(text) {
@@ -149,6 +151,11 @@ pub(super) fn populate(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, 
         _ => Err(Error::text("ERR value is out of range, must be positive")),
     };
     let count = positive(args.arg(0))?;
+    if count > COUNT_MAX {
+        return Err(Error::owned(format!(
+            "ERR DEBUG POPULATE makes at most {COUNT_MAX} keys"
+        )));
+    }
     let prefix = args.get(1).unwrap_or(b"key");
     let size = args.get(2).map_or(Ok(0), positive)?;
     if size > turn.settings.proto_max_bulk_len_bytes {
@@ -189,4 +196,33 @@ pub(super) fn populate(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, 
         invoke::publish(shared, turn.party, &Effects::default(), &mut space);
     }
     turn.ok()
+}
+
+/// `DEBUG HTSTATS db`: how the keys of a database lie in the tables.
+pub(super) fn table_statistics(turn: &mut Turn<'_, '_>, db: &[u8]) -> Result<Next, Error> {
+    outside_transactions(turn)?;
+    let (store, now_ms) = (&turn.shared.store, turn.now_ms);
+    let db = numbers::parse_i64(db).ok_or(Error::NotAnInteger)?;
+    let Some(db) = u16::try_from(db).ok().filter(|&db| db < store.databases()) else {
+        return Err(Error::text("ERR Out of range database"));
+    };
+    let (mut fewest, mut most, mut used, mut bytes) = (u64::MAX, 0, 0, 0);
+    for shard in 0..store.shards() as ShardId {
+        let keys = store.shard_size(shard, db);
+        fewest = fewest.min(keys);
+        most = most.max(keys);
+        used += u64::from(keys != 0);
+        let Some(mut space) = store.try_borrow_one(shard) else {
+            return Ok(Next::Aside(shard));
+        };
+        bytes += space.shard_db(shard, db, now_ms).table_bytes();
+    }
+    let text = format!(
+        "[Tables]\n keys: {}\n keys that expire: {}\n shards with keys: {used} of {}\n keys per shard: {fewest} to {most}\n table bytes: {bytes}\n",
+        store.dbsize(db),
+        store.expires_size(db),
+        store.shards(),
+    );
+    turn.reply().verbatim("txt", text.as_bytes());
+    Ok(Next::Continue)
 }

@@ -46,10 +46,9 @@ fn debug(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     match (word.as_slice(), args.len()) {
         (b"help", 2) => help_text(turn, args),
         (b"sleep", 3) => sleep(turn, args.arg(2)),
-        (b"error", 3) => {
-            turn.reply().error(args.arg(2));
-            Ok(Next::Continue)
-        }
+        (b"error", 3) => Err(Error::owned(
+            String::from_utf8_lossy(args.arg(2)).into_owned(),
+        )),
         (b"log", 3) => {
             log::warn!("DEBUG LOG: {}", String::from_utf8_lossy(args.arg(2)));
             turn.ok()
@@ -75,6 +74,7 @@ fn debug(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
         (b"digest", 2) => keyspace::digest_all(turn),
         (b"digest-value", 2..) => keyspace::digest_values(turn, args.slice_from(2)),
         (b"object", 3 | 4) => keyspace::object(turn, args.arg(2)),
+        (b"htstats", 3 | 4) => keyspace::table_statistics(turn, args.arg(2)),
         (b"populate", 3..=5) => keyspace::populate(turn, args.slice_from(2)),
         (b"reload" | b"loadaof", _) => Err(Error::text(
             "ERR this server does not write its data to files yet",
@@ -134,6 +134,8 @@ fn help_text(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
             "    unit tests to simulate Redis errors.",
             "LOG <message>",
             "    Write <message> to the server log.",
+            "HTSTATS <dbid>",
+            "    Return statistics of the tables of the specified database.",
             "OBJECT <key>",
             "    Show low level info about `key` and associated value.",
             "POPULATE <count> [<prefix>] [<size>]",

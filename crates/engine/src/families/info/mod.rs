@@ -137,9 +137,10 @@ impl Section {
 }
 
 fn info(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
+    let settings = turn.shared.settings();
     let view = View {
         shared: turn.shared,
-        settings: turn.settings,
+        settings: &settings,
         now_ms: turn.now_ms,
     };
     let text = render(&view, args.slice_from(1));

@@ -123,6 +123,8 @@ pub(super) fn errors(view: &View<'_>, lines: &mut Lines) {
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     for (code, count) in codes.iter() {
+        // A code may come from a client, and must not break the line.
+        let code = code.replace(['#', ':', '\r', '\n'], "_");
         lines.field(
             format_args!("errorstat_{code}"),
             format_args!("count={count}"),

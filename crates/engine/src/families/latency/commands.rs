@@ -159,7 +159,7 @@ fn latest(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 
 fn doctor(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
     let text = report(
-        turn.settings.latency_monitor_threshold_ms,
+        turn.shared.settings().latency_monitor_threshold_ms,
         &turn.shared.latency.all().into_iter().collect::<Vec<_>>(),
         turn.now_ms / 1_000,
     );
