@@ -180,11 +180,15 @@ fn an_eviction_policy_keeps_writes_going() {
     let mut conn = server.conn();
     let value = "v".repeat(10_000);
     for n in 0..5000 {
+        let reply = conn
+            .call(&["SET", &format!("fill{n}"), &value])
+            .expect("a reply")
+            .text();
         assert_eq!(
-            conn.call(&["SET", &format!("fill{n}"), &value])
-                .expect("a reply")
-                .text(),
-            "OK"
+            reply,
+            "OK",
+            "after {n} values; {} evicted",
+            info(&mut conn, "evicted_keys")
         );
     }
     let left = conn.cmd("DBSIZE").int().unwrap_or(0);
