@@ -52,6 +52,11 @@ fn report(what: &str, store: &Store, base: u64, keys: u64, raw: u64) {
     );
 }
 
+/// Bites, as workers make them in between.
+fn settle(store: &Store) {
+    while store.bite(NOW_MS, false, &mut |_| {}).busy {}
+}
+
 fn growing() {
     let base = resident_bytes();
     let store = store();
@@ -64,6 +69,9 @@ fn growing() {
     for keys in (50_000..=2_000_000u64).step_by(50_000) {
         fill(&mut space, done..keys, |_| 100, PutMeta::CLEAR);
         done = keys;
+        drop(space);
+        settle(&store);
+        space = all(&store);
         let per_key = (resident_bytes() - base) as f64 / keys as f64;
         if keys >= 1_000_000 {
             peak = peak.max(per_key);
@@ -86,6 +94,8 @@ fn once(what: &str, keys: u64, length: impl Fn(u64) -> usize, meta: PutMeta) {
     let store = store();
     let mut space = all(&store);
     let raw = fill(&mut space, 0..keys, length, meta);
+    drop(space);
+    settle(&store);
     report(what, &store, base, keys, raw);
 }
 
@@ -110,22 +120,25 @@ fn deleting() {
     }
     let before = resident_bytes() - base;
     let start = cpu_ns();
-    let (mut bites, mut longest) = (0, 0);
+    let mut times_us = Vec::new();
     let mut now_ms = NOW_MS;
     let mut idle = 0;
     while idle < 4 * store.shards() {
-        let one = cpu_ns();
+        let one = std::time::Instant::now();
         let progress = store.bite(now_ms, true, &mut |_| {});
-        longest = longest.max((cpu_ns() - one) / 1000);
-        bites += 1;
+        times_us.push(one.elapsed().as_micros());
         idle = if progress.busy { 0 } else { idle + 1 };
         now_ms += 10;
     }
     let after = resident_bytes() - base;
+    times_us.sort_unstable();
     println!(
-        "after deleting 90 % of 1 M: {:.3} of the peak; after {bites} bites ({} ms in all, longest {longest} µs): {:.3}",
+        "after deleting 90 % of 1 M: {:.3} of the peak; after {} bites ({} ms of CPU, p50 {} µs, p99 {} µs): {:.3}",
         before as f64 / peak as f64,
+        times_us.len(),
         (cpu_ns() - start) / 1_000_000,
+        times_us[times_us.len() / 2],
+        times_us[times_us.len() * 99 / 100],
         after as f64 / peak as f64,
     );
     report(

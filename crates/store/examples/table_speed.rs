@@ -71,6 +71,7 @@ fn main() {
                     .put(Kind::String, Encoding::RAW, &value, PutMeta::CLEAR);
             }
         });
+        while store.bite(NOW_MS, false, &mut |_| {}).busy {}
         timed("get, borrow included, one by one", GETS, || {
             gets(&store, keys, false)
         });

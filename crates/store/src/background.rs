@@ -90,7 +90,7 @@ impl Store {
             with(&mut space);
         }
         drop(space);
-        progress.busy |= self.heap().purge(PURGE_PAGES);
+        progress.busy |= self.heap().purge(PURGE_PAGES) || self.heap().make_huge();
         progress
     }
 

@@ -14,10 +14,6 @@ pub(crate) const REGION_BYTES: usize = 2 << 20;
 pub(crate) const REGION_PAGES: usize = REGION_BYTES / PAGE_BYTES;
 /// Pages at the start of each region that hold its descriptors.
 pub(crate) const DESC_PAGES: usize = REGION_PAGES * size_of::<PageDesc>() / PAGE_BYTES;
-/// Regions before this one use small pages: a small store must not pay for a half-used huge page.
-#[cfg(not(miri))]
-const HUGE_FROM_REGION: usize = 16;
-
 /// What is known about one page. All fields are written under the lock of the group that owns the slab (or of the page
 /// pool, while no group does); they are relaxed atomics because the group number and the mark are read without it.
 #[repr(C)]
@@ -97,7 +93,7 @@ impl Arena {
 
 #[cfg(not(miri))]
 mod source {
-    use super::{Arena, HUGE_FROM_REGION, PAGE_BYTES, REGION_BYTES};
+    use super::{Arena, PAGE_BYTES, REGION_BYTES};
     use std::ptr::NonNull;
 
     impl Arena {
@@ -126,10 +122,6 @@ mod source {
                 if libc::mprotect(at, REGION_BYTES, libc::PROT_READ | libc::PROT_WRITE) != 0 {
                     return Err(std::io::Error::last_os_error());
                 }
-                if region >= HUGE_FROM_REGION {
-                    // A refusal only means small pages.
-                    libc::madvise(at, REGION_BYTES, libc::MADV_HUGEPAGE);
-                }
             }
             Ok(())
         }
@@ -140,6 +132,19 @@ mod source {
             // SAFETY: the caller (page pool) owns these pages, nobody else holds an address inside them.
             unsafe {
                 libc::madvise(at.as_ptr().cast(), pages * PAGE_BYTES, libc::MADV_DONTNEED);
+            }
+        }
+
+        /// Asks the kernel to make one huge page of a region that is in full use. A refusal only means small pages.
+        pub(crate) fn make_huge(&self, region: usize) {
+            /// Linux 6.1 and later; older ones answer EINVAL, and their background thread does it some day.
+            const MADV_COLLAPSE: libc::c_int = 25;
+            assert!(region < self.regions());
+            // SAFETY: the region lies inside our own span; the advice changes no contents.
+            unsafe {
+                let start = self.base.add(region * REGION_BYTES).as_ptr();
+                libc::madvise(start.cast(), REGION_BYTES, libc::MADV_HUGEPAGE);
+                libc::madvise(start.cast(), REGION_BYTES, MADV_COLLAPSE);
             }
         }
 
@@ -214,6 +219,8 @@ mod source {
         pub(crate) fn release(&self, _page: u32, _pages: usize) {}
 
         pub(crate) fn keep_small(&self, _region: usize) {}
+
+        pub(crate) fn make_huge(&self, _region: usize) {}
     }
 
     impl Drop for Arena {

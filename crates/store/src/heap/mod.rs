@@ -161,6 +161,17 @@ impl Heap {
         lock(&self.pool).purged(&self.arena, purge)
     }
 
+    /// Makes one region that is in full use a huge page, so that far fewer address translations miss. Regions are filled with small pages
+    /// first: they are zeroed when they are needed, not 2 MiB at a time, and nothing is resident before it is used. True when there
+    /// was one. Takes some hundred microseconds.
+    pub(crate) fn make_huge(&self) -> bool {
+        let region = lock(&self.pool).next_full();
+        if let Some(region) = region {
+            self.arena.make_huge(region);
+        }
+        region.is_some()
+    }
+
     /// Looks for sparse slabs in the next group, in turn. Returns how many slabs are now to be evacuated in addition.
     pub(crate) fn mark_sparse(&self) -> usize {
         let turn = self.mark_next.fetch_add(1, Relaxed) % (self.entry_groups + 1);

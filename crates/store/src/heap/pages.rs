@@ -11,6 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Dirty pages that are always kept: 1 MiB.
 const DIRTY_KEEP_PAGES: usize = 256;
 
+/// The first regions stay with small pages: in a small store the few pages that are not touched yet would count.
+const SMALL_REGIONS: usize = 8;
 /// How many pages beyond the reserve a purge is worth.
 const PURGE_AT_LEAST: usize = 64;
 
@@ -58,6 +60,8 @@ pub(crate) struct PagePool {
     fresh_end: u32,
     /// Regions that already gave pages back, and so were told to stay with small pages.
     broken: Vec<bool>,
+    /// Regions whose last page was handed out, and that are to become huge pages.
+    full: Vec<usize>,
 }
 
 impl PagePool {
@@ -71,6 +75,7 @@ impl PagePool {
             fresh: 0,
             fresh_end: 0,
             broken: Vec::new(),
+            full: Vec::new(),
         }
     }
 
@@ -128,6 +133,16 @@ impl PagePool {
         purge
     }
 
+    /// A region that is in full use, to be made a huge page.
+    pub(crate) fn next_full(&mut self) -> Option<usize> {
+        while let Some(region) = self.full.pop() {
+            if !self.broken[region] {
+                return Some(region);
+            }
+        }
+        None
+    }
+
     /// Takes released runs back. True when there is more to purge.
     pub(crate) fn purged(&mut self, arena: &Arena, purge: Purge) -> bool {
         for (run, pages) in purge.runs {
@@ -159,6 +174,9 @@ impl PagePool {
         if self.fresh + pages as u32 > self.fresh_end {
             if self.regions >= arena.regions() || arena.open_region(self.regions).is_err() {
                 return None;
+            }
+            if self.regions > SMALL_REGIONS {
+                self.full.push(self.regions - 1);
             }
             // What is left of the old region stays usable for shorter runs.
             let rest = (self.fresh_end - self.fresh) as usize;
