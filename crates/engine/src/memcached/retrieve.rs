@@ -1,0 +1,94 @@
+//! `get`, `gets`, `gat` and `gats` of one key. Many keys are the session's concern.
+
+use super::counters::count;
+use super::expiry::Expiry;
+use super::held::{DB, Held, set_expiry};
+use super::item::{Item, WrongType, cas_of};
+use pantala_protocol::memcached::{GetVerb, write_integer};
+use pantala_store::{Key, McMeta};
+use pantala_types::string::StrRef;
+use pantala_types::string::int::Decimal;
+
+/// Answers one key: a value, or nothing when there is none.
+#[inline]
+pub(super) fn one(
+    held: &mut Held<'_, '_>,
+    key: &Key<'_>,
+    verb: GetVerb,
+    expiry: Expiry,
+) -> Result<(), WrongType> {
+    let env = held.env;
+    let counters = env.counters;
+    let mut db = held.space.db(DB, env.now_ms);
+    let mut slot = db.slot(key);
+    count(if verb.touches() {
+        &counters.cmd_touch
+    } else {
+        &counters.cmd_get
+    });
+    if !slot.is_occupied() {
+        count(if verb.touches() {
+            &counters.touch_misses
+        } else {
+            &counters.get_misses
+        });
+        if held.space.has_removed() {
+            count(&counters.get_expired);
+        }
+        return Ok(());
+    }
+    // Only strings have CAS numbers; this says so before one is given.
+    Item::in_slot(&slot)?;
+    let cas = verb.wants_cas().then(|| cas_of(env.store(), &mut slot));
+    if let Some(item) = Item::in_slot(&slot)? {
+        write(held.out, key.bytes, item.mc, &item.value, cas);
+        if !item.fetched {
+            slot.set_fetched();
+        }
+    }
+    count(if verb.touches() {
+        &counters.touch_hits
+    } else {
+        &counters.get_hits
+    });
+    if verb.touches() {
+        set_expiry(held.fx, &mut slot, expiry);
+    }
+    Ok(())
+}
+
+/// Appends a hit. The value is unpacked straight into the reply.
+#[inline]
+fn write(out: &mut Vec<u8>, key: &[u8], mc: McMeta, value: &StrRef<'_>, cas: Option<u64>) {
+    let len = value.len();
+    // Room for the words, three numbers and the line ends.
+    out.reserve(key.len() + len + 64);
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(key);
+    out.push(b' ');
+    if mc.flags == 0 {
+        out.push(b'0');
+    } else {
+        out.extend_from_slice(Decimal::new(i64::from(mc.flags)).as_bytes());
+    }
+    out.push(b' ');
+    match cas {
+        Some(cas) => {
+            out.extend_from_slice(Decimal::new(len as i64).as_bytes());
+            out.push(b' ');
+            write_integer(out, cas);
+        }
+        None => write_integer(out, len as u64),
+    }
+    append_value(out, value);
+}
+
+/// Appends a value and the line end.
+#[inline]
+pub(super) fn append_value(out: &mut Vec<u8>, value: &StrRef<'_>) {
+    match value {
+        StrRef::Raw { bytes, .. } => out.extend_from_slice(bytes),
+        value => value.append_to(out),
+    }
+    out.extend_from_slice(b"\r\n");
+}
