@@ -225,8 +225,10 @@ fn doctor(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 fn diagnosis(memory: &MemoryUse, limit: u64, clients: usize) -> String {
     /// Below this every ratio is dominated by fixed costs.
     const SMALL: u64 = 5 << 20;
-    /// Buffers above this per client are unusual.
+    /// Buffers above this per client are unusual …
     const CLIENT_BYTES: u64 = 200 * 1_024;
+    /// … but what the workers hold in stock for all clients is not.
+    const BUFFERS_STOCK: u64 = 16 << 20;
     if memory.used < SMALL {
         return format!(
             "Only {} are in use: too little to look for problems.\n",
@@ -250,7 +252,7 @@ fn diagnosis(memory: &MemoryUse, limit: u64, clients: usize) -> String {
             human_bytes(memory.heap_used())
         ));
     }
-    if memory.buffers / (clients.max(1) as u64) > CLIENT_BYTES {
+    if memory.buffers > BUFFERS_STOCK && memory.buffers / (clients.max(1) as u64) > CLIENT_BYTES {
         findings.push(format!(
             "Client buffers: {} for {clients} clients. CLIENT LIST shows whose (qbuf, omem); client-output-buffer-limit bounds them.",
             human_bytes(memory.buffers)
