@@ -12,6 +12,7 @@ pub mod clients;
 pub mod families;
 pub mod helpers;
 pub mod invoke;
+pub mod memcached;
 pub mod registry;
 pub mod session;
 pub mod shared;

@@ -166,6 +166,8 @@ pub struct Shared {
     pub latency: LatencyLog,
     /// What the server commands keep between calls.
     pub server: ServerState,
+    /// What memcached's sessions share.
+    pub memcached: crate::memcached::Common,
     /// `CLIENT PAUSE`.
     pub pause: Pause,
     /// What was true at the start.
@@ -230,6 +232,7 @@ impl Shared {
             slowlog: SlowLog::default(),
             latency: LatencyLog::default(),
             server: ServerState::default(),
+            memcached: crate::memcached::Common::new(facts.workers),
             pause: Pause::default(),
             driver: OnceLock::new(),
             active_expire: AtomicBool::new(true),
