@@ -1,5 +1,6 @@
 //! Bites of background work: expiry, ageing, freeing, compaction. A worker calls [`Store::bite`] between its turns, as often as its time
 //! allows, and looks at its own clock; each call borrows one shard for at most about 50 µs.
+//! Giving pages back and making huge pages take some hundred microseconds now and then, with no shard in hand.
 
 use crate::space::Space;
 use crate::store::Store;

@@ -3,7 +3,7 @@
 use crate::access::AccessPolicy;
 use crate::entry::Entry;
 use crate::hash::Key;
-use crate::shard::{Header, Shard};
+use crate::shard::{Header, Shard, bump};
 use crate::slot::{Slot, SlotContext};
 use crate::space::{ExpiryMode, Reason, Removed};
 use crate::store::Store;
@@ -108,7 +108,38 @@ impl Db<'_, '_> {
     /// The value of a key, as a use of it.
     #[inline]
     pub fn find<'d, 'k: 'd>(&'d mut self, key: &Key<'k>) -> Option<Entry<'d>> {
-        self.slot(key).into_entry()
+        // The short way of a plain read: no slot is made, since nothing but the access bits may change.
+        let shard_id = self.store.shard_of(key.hash);
+        let header = self.borrow.header(shard_id);
+        let shard = self
+            .borrow
+            .get_mut(shard_id)
+            .expect("the shards of a command's keys are borrowed");
+        let found = shard
+            .table(self.index)
+            .and_then(|table| table.locate_key(key.hash.0, key.bytes));
+        let Some(at) = found else {
+            bump(&header.misses);
+            return None;
+        };
+        let random = if self.access.lfu {
+            shard.draw() as u32
+        } else {
+            0
+        };
+        let (table, _, _) = shard.parts(self.index);
+        if self.mode != ExpiryMode::Ignore && table.entry(at).is_expired(self.now_ms) {
+            return self.slot(key).into_entry();
+        }
+        bump(&header.hits);
+        let old = table.entry(at).access();
+        let used = self.access.touched(old, self.now_ms, random);
+        if used != old {
+            table.set_access(at, used);
+        }
+        // Looked up again for the borrow checker, which does not see that the way out above has ended.
+        let shard = self.borrow.get(shard_id)?;
+        Some(shard.table(self.index)?.entry(at))
     }
 
     /// The value of a key, unnoticed.

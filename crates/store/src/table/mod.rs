@@ -127,6 +127,19 @@ impl Table {
         self.locate(self.inner(hash), key).map(|at| self.entry(at))
     }
 
+    /// Where a key stands.
+    #[inline]
+    pub(crate) fn locate_key(&self, hash: u64, key: &[u8]) -> Option<At> {
+        self.locate(self.inner(hash), key)
+    }
+
+    /// Writes the access bits of an entry. They are no part of the state that a cut keeps.
+    #[inline]
+    pub(crate) fn set_access(&mut self, at: At, bits: u16) {
+        // SAFETY: a live entry of a table that we hold alone.
+        unsafe { entry::set_access(self.address(at), bits) };
+    }
+
     /// The place of a key, to read and write.
     #[inline]
     pub(crate) fn spot<'t>(&'t mut self, hash: u64, key: &'t [u8]) -> Spot<'t> {
@@ -218,7 +231,7 @@ impl Table {
     }
 
     #[inline]
-    fn entry(&self, at: At) -> Entry<'_> {
+    pub(crate) fn entry(&self, at: At) -> Entry<'_> {
         // SAFETY: the entry lives and is unchanged while the table is borrowed.
         unsafe { Entry::new(self.address(at)) }
     }

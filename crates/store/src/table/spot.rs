@@ -67,8 +67,7 @@ impl<'t> Spot<'t> {
     #[inline]
     pub(crate) fn set_access(&mut self, bits: u16) {
         if let Some(at) = self.at {
-            // SAFETY: a live entry of a table that we hold alone.
-            unsafe { entry::set_access(self.table.address(at), bits) };
+            self.table.set_access(at, bits);
         }
     }
 
