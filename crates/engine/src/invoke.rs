@@ -195,6 +195,7 @@ pub fn walk(
     settle(shared, caller, result, start, out)
 }
 
+#[inline]
 fn settle(
     shared: &Shared,
     caller: Caller<'_>,
@@ -204,16 +205,24 @@ fn settle(
 ) -> Called {
     match result {
         Ok(()) => Called::Done,
-        Err(Error::Busy(shard)) => {
-            out.truncate(start);
-            Called::Busy(shard)
-        }
-        Err(error) => {
-            out.truncate(start);
-            refuse(shared, caller, error.message(), out);
-            Called::Failed
-        }
+        Err(error) => failed(shared, caller, &error, start, out),
     }
+}
+
+#[cold]
+fn failed(
+    shared: &Shared,
+    caller: Caller<'_>,
+    error: &Error,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Called {
+    out.truncate(start);
+    if let Error::Busy(shard) = error {
+        return Called::Busy(*shard);
+    }
+    refuse(shared, caller, error.message(), out);
+    Called::Failed
 }
 
 /// Writes an error reply and counts it.

@@ -78,6 +78,7 @@ impl Batch {
         self.keys.clear();
         self.spans.clear();
         self.end = *at;
+        let (mut last_name, mut last) = (&[][..], None);
         while self.items.len() < limit {
             let start = *at;
             let (spans, decoded) = match session.parser.next(input, at, &mut self.spans, limits) {
@@ -89,8 +90,22 @@ impl Batch {
             };
             let args = args_at(&decoded, spans, &self.spans, input);
             let first = self.keys.len() as u32;
-            let named = match shared.registry.lookup(args) {
+            // Pipelines repeat the same command: its name leads where the last one led.
+            let name = match (&decoded, self.spans.get(spans.0 as usize)) {
+                (None, Some(span)) => {
+                    &input[span.start as usize..span.start as usize + span.len as usize]
+                }
+                _ => &[],
+            };
+            let found = match last {
+                Some(entry) if name == last_name => Lookup::Found(entry),
+                _ => shared.registry.lookup(args),
+            };
+            let named = match found {
                 Lookup::Found(entry) => {
+                    if decoded.is_none() && entry.parent.is_none() && entry.subcommands.is_empty() {
+                        (last_name, last) = (name, Some(entry));
+                    }
                     if matches!(entry.runner, Runner::Keys(_)) && entry.spec.arity_fits(args.len())
                     {
                         invoke::keys_of(&shared.store, entry, args, positions, &mut self.keys);

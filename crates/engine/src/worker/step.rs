@@ -146,8 +146,16 @@ impl Core {
             return Short::NotHere;
         }
         let keys = batch.keys(item);
-        let Some(mut space) = self.borrow(shared, session, keys) else {
-            return Short::Aside;
+        let at_once = match keys {
+            [key] => shared.store.try_borrow_one(shared.store.shard_of(key.hash)),
+            _ => None,
+        };
+        let mut space = match at_once {
+            Some(space) => space,
+            None => match self.borrow(shared, session, keys) {
+                Some(space) => space,
+                None => return Short::Aside,
+            },
         };
         let caller = Self::caller(&self.settings, self.party, session, now_ms);
         let args = batch.args(item, input);
@@ -318,7 +326,6 @@ impl Core {
     }
 
     /// Borrows the shards of `keys`. `None`: one is busy, and this worker will be woken when it is given back.
-    #[inline]
     fn borrow<'s>(
         &mut self,
         shared: &'s Shared,
