@@ -32,6 +32,8 @@ pub struct Job {
     pub args: OwnedArgs,
     /// Its keys.
     pub keys: Vec<KeyAt>,
+    /// Uses of keys leave no trace.
+    pub no_touch: bool,
     /// Client, for the slow log.
     pub client: Arc<crate::clients::Card>,
 }
@@ -140,6 +142,7 @@ fn execute(shared: &Shared, party: usize, scratch: &mut Scratch, job: &Job) -> V
         now_ms,
         party,
         settings: &settings,
+        no_touch: job.no_touch,
     };
     let called = if let Runner::Walk(_) = entry.runner {
         invoke::walk(shared, caller, scratch, entry, args, &mut reply, true)

@@ -26,6 +26,8 @@ pub struct Caller<'a> {
     pub party: usize,
     /// Configuration in force.
     pub settings: &'a Settings,
+    /// Uses of keys leave no trace (`CLIENT NO-TOUCH`).
+    pub no_touch: bool,
 }
 
 /// Buffers that are used again for each command.
@@ -113,6 +115,7 @@ pub fn call<'s>(
     may_decline: bool,
 ) -> Called {
     let start = out.len();
+    space.set_no_touch(caller.no_touch);
     let listening = if space.has_watches() {
         Listening::KEYS
     } else {

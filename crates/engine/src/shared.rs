@@ -145,6 +145,7 @@ fn access_policy(settings: &Settings) -> AccessPolicy {
         ),
         lfu_log_factor: settings.lfu_log_factor,
         lfu_decay_minutes: settings.lfu_decay_time_minutes,
+        no_touch: false,
     }
 }
 

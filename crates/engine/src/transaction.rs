@@ -124,6 +124,14 @@ impl Default for Watching {
     }
 }
 
+/// Leaves a transaction: queue and watched keys are forgotten.
+pub fn discard(shared: &Shared, session: &mut Session, held: Option<&mut Space<'_>>) {
+    session.queue = None;
+    session.card.queued.store(-1, Relaxed);
+    session.card.queue_bytes.store(0, Relaxed);
+    unwatch(shared, session, held);
+}
+
 /// Forgets the watched keys whose shards are in `space`; the rest are forgotten lazily: a mark on a dropped flag is harmless and
 /// the store drops marks that nobody else holds when it next meets them.
 pub fn unwatch(shared: &Shared, session: &mut Session, held: Option<&mut Space<'_>>) {

@@ -30,6 +30,8 @@ pub struct AccessPolicy {
     pub lfu_log_factor: u32,
     /// `lfu-decay-time`: minutes after which the counter loses one; 0 = never.
     pub lfu_decay_minutes: u32,
+    /// Uses leave no trace (`CLIENT NO-TOUCH`).
+    pub no_touch: bool,
 }
 
 impl Default for AccessPolicy {
@@ -38,6 +40,7 @@ impl Default for AccessPolicy {
             lfu: false,
             lfu_log_factor: 10,
             lfu_decay_minutes: 1,
+            no_touch: false,
         }
     }
 }
@@ -56,6 +59,9 @@ impl AccessPolicy {
     /// The access bits after a use; `random` decides whether a high LFU counter grows.
     #[inline]
     pub(crate) fn touched(self, bits: u16, now_ms: i64, random: u32) -> u16 {
+        if self.no_touch {
+            return bits;
+        }
         if !self.lfu {
             return lru_now(now_ms);
         }

@@ -69,6 +69,11 @@ impl<'s> Space<'s> {
         self.store
     }
 
+    /// From now on uses of keys through these shards leave no trace, or do again (`CLIENT NO-TOUCH`).
+    pub fn set_no_touch(&mut self, no_touch: bool) {
+        self.access.no_touch = no_touch;
+    }
+
     /// What is done with expired keys from now on.
     pub fn set_expiry_mode(&mut self, mode: ExpiryMode) {
         self.mode = mode;

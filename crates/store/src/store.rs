@@ -336,6 +336,7 @@ impl Store {
             lfu: bits & 1 != 0,
             lfu_log_factor: bits >> 1 & 0x7fff,
             lfu_decay_minutes: bits >> 16,
+            no_touch: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::invoke::{self, Caller};
 use crate::registry::{Runner, SessionCommand};
 use crate::stats;
-use crate::transaction::{Queue, Watched, unwatch};
+use crate::transaction::{Queue, Watched, discard as discard_queue, unwatch};
 use crate::turn::{Next, Turn};
 use pantala_commands::Error;
 use pantala_commands::spec::{Acl, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -92,10 +92,7 @@ fn multi(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
 
 /// Leaves the transaction: queue and watched keys are forgotten.
 pub fn leave(turn: &mut Turn<'_, '_>) {
-    turn.session.queue = None;
-    turn.session.card.queued.store(-1, Relaxed);
-    turn.session.card.queue_bytes.store(0, Relaxed);
-    unwatch(turn.shared, turn.session, turn.held.as_deref_mut());
+    discard_queue(turn.shared, turn.session, turn.held.as_deref_mut());
 }
 
 fn discard(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
@@ -210,6 +207,7 @@ fn run_queue<'s>(
             now_ms: turn.now_ms,
             party: turn.party,
             settings: turn.settings,
+            no_touch: turn.session.no_touch,
         };
         let stats = shared.stats.party(turn.party).command(entry.id);
         stats::add(&stats.calls, 1);

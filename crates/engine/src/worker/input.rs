@@ -363,6 +363,7 @@ impl Core {
             now_ms,
             party,
             settings,
+            no_touch: session.no_touch,
         }
     }
 }

@@ -145,6 +145,7 @@ impl Service for Worker {
         let Some(mut session) = core.sessions.take(conn) else {
             return;
         };
+        core.notice_settings(shared);
         stats::add(
             &shared.stats.party(core.party).read_bytes,
             bytes.len() as u64,

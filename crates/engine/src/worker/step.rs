@@ -81,6 +81,9 @@ impl Core {
         };
         if let Err(text) = self.admit(shared, io, session, entry, args) {
             return match text {
+                Some(text) if entry.spec.name == "exec" && entry.parent.is_none() => {
+                    self.abort_exec(shared, io, conn, session, entry, &text)
+                }
                 Some(text) => self.refuse(shared, io, conn, session, Some(entry), &text),
                 None => Step::Wait(State::Paused),
             };
@@ -89,20 +92,40 @@ impl Core {
         if session.queue.is_some() && !transaction::runs_inside_multi(&shared.registry, entry) {
             return self.enqueue(shared, io, conn, session, entry, args);
         }
-        if shared.clients.monitors() != 0 {
+        let step = self.run(
+            shared,
+            io,
+            conn,
+            session,
+            entry,
+            args,
+            batch.keys(item),
+            tally,
+        );
+        // Afterwards, as Redis does: a command that was set aside is shown once, when it has run.
+        if shared.clients.monitors() != 0 && !matches!(step, Step::Wait(_)) {
             families::monitor::feed(shared, session, entry, args);
         }
+        step
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
+    fn run(
+        &mut self,
+        shared: &Arc<Shared>,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        entry: &Entry,
+        args: Args<'_>,
+        keys: &[KeyAt],
+        tally: &mut Tally,
+    ) -> Step {
         match entry.runner {
-            Runner::Keys(_) => self.run_keys(
-                shared,
-                io,
-                conn,
-                session,
-                entry,
-                args,
-                batch.keys(item),
-                tally,
-            ),
+            Runner::Keys(_) => self.run_keys(shared, io, conn, session, entry, args, keys, tally),
             Runner::All(_) => self.away(shared, conn, session, entry, args, &[]),
             Runner::Walk(_) => self.run_walk(shared, io, conn, session, entry, args, tally),
             Runner::Session(run) => {
@@ -117,6 +140,7 @@ impl Core {
     /// Whether commands of this session can go the short way at the moment: nothing has to be asked about them but their keys.
     pub(super) fn is_plain(&self, shared: &Shared, session: &Session, now_ms: i64) -> bool {
         session.authenticated
+            && !session.monitor
             && session.queue.is_none()
             && session.reply_mode == ReplyMode::On
             && self.maxmemory_bytes == 0
@@ -187,6 +211,11 @@ impl Core {
         if !session.authenticated && !entry.spec.flags.contains(Flags::NO_AUTH) {
             return Err(Some("NOAUTH Authentication required.".to_owned()));
         }
+        if session.monitor && entry.spec.flags.intersects(Flags::READONLY | Flags::WRITE) {
+            return Err(Some(
+                "ERR Replica can't interact with the keyspace".to_owned(),
+            ));
+        }
         if session.queue.is_some() && entry.spec.flags.contains(Flags::NO_MULTI) {
             return Err(Some(
                 "ERR Command not allowed inside a transaction".to_owned(),
@@ -240,6 +269,21 @@ impl Core {
         let caller = Self::caller(&self.settings, self.party, session, io.unix_ms());
         invoke::refuse(shared, caller, text, io.out(conn));
         Step::Done
+    }
+
+    /// An `EXEC` that may not run takes its transaction with it.
+    fn abort_exec(
+        &mut self,
+        shared: &Shared,
+        io: &mut Io,
+        conn: ConnId,
+        session: &mut Session,
+        entry: &Entry,
+        text: &str,
+    ) -> Step {
+        transaction::discard(shared, session, None);
+        let text = format!("EXECABORT Transaction discarded because of: {text}");
+        self.refuse(shared, io, conn, session, Some(entry), &text)
     }
 
     fn enqueue(
@@ -464,6 +508,8 @@ impl Core {
             self.monitors.push(conn);
         }
         session.card.db.store(session.db, Relaxed);
+        // What this command changed holds for the next one.
+        self.notice_settings(shared);
         match next {
             Next::Continue | Next::Close => {
                 self.note_time(shared, io, session, entry, args, started, tally);
@@ -506,6 +552,7 @@ impl Core {
             command: entry.id,
             args: args.into(),
             keys: keys.to_vec(),
+            no_touch: session.no_touch,
             client: Arc::clone(&session.card),
         });
         Step::Away

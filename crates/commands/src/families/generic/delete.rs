@@ -118,6 +118,8 @@ fn exists(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
 }
 
 fn touch(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
+    // TOUCH means what it says also under CLIENT NO-TOUCH.
+    cx.space.set_no_touch(false);
     count(cx, args, |cx, args, nth| {
         let key = cx.key(args, nth);
         cx.space.db(cx.db_index, cx.now_ms).touch(&key)
