@@ -36,7 +36,7 @@ pub enum ReplyMode {
     SkipNext,
 }
 
-/// One RESP client.
+/// One client.
 pub struct Session {
     /// Protocol version of its replies.
     pub proto: Proto,
@@ -58,6 +58,8 @@ pub struct Session {
     pub monitor: bool,
     /// `CLIENT NO-TOUCH`.
     pub no_touch: bool,
+    /// The memcached side of the client, on a memcached connection; what is about RESP is unused then.
+    pub memcached: Option<Box<crate::memcached::Session>>,
     /// Parser with what it knows of a command that has not arrived whole.
     pub parser: Parser,
     /// Bytes that arrived and are not executed yet; empty for a client that waits for its replies.
@@ -88,6 +90,7 @@ impl Session {
             ended: false,
             monitor: false,
             no_touch: false,
+            memcached: None,
             parser: Parser::default(),
             pending: Vec::new(),
             pending_at: 0,

@@ -171,7 +171,7 @@ impl Core {
     }
 
     /// Whether there is room for a command that needs memory, after evicting what the policy allows.
-    pub(super) fn make_room(&mut self, shared: &Shared, io: &Io) -> bool {
+    pub(super) fn make_room(&mut self, shared: &Shared, now_ms: i64) -> bool {
         let limit = self.maxmemory_bytes;
         let used = shared.used_memory();
         if used <= limit {
@@ -181,7 +181,7 @@ impl Core {
         if policy == EvictPolicy::NoEviction {
             return false;
         }
-        self.evict(shared, io.unix_ms(), policy, used - limit);
+        self.evict(shared, now_ms, policy, used - limit);
         shared.used_memory() <= limit
     }
 

@@ -56,7 +56,11 @@ impl Core {
             session.pending.clear();
             session.pending_at = 0;
         }
-        if let Some(missing) = session.parser.needs() {
+        let missing = match &session.memcached {
+            None => session.parser.needs(),
+            Some(client) => client.needs(),
+        };
+        if let Some(missing) = missing {
             // Announced by the peer: room is made for a part at most, the rest as it really comes.
             const TRUSTED_BYTES: usize = 1024 * 1024;
             session
@@ -109,6 +113,9 @@ impl Core {
         session: &mut Session,
         input: &[u8],
     ) -> usize {
+        if let Some(used) = self.execute_memcached(shared, io, conn, session, input) {
+            return used;
+        }
         let mut at = 0;
         let mut batch = std::mem::take(&mut self.batch);
         let used = loop {
@@ -274,7 +281,7 @@ impl Core {
     }
 
     /// Whether a client does not read its replies: it gets no more of them for now, or none at all beyond its limit.
-    fn is_flooded(
+    pub(super) fn is_flooded(
         &mut self,
         shared: &Shared,
         io: &mut Io,

@@ -8,12 +8,13 @@ mod background;
 mod batch;
 pub mod clock;
 mod input;
+mod memcached;
 mod step;
 
 use crate::clients::{Arrival, Card};
 use crate::invoke::Scratch;
 use crate::session::{Session, State};
-use crate::shared::{Mail, Shared};
+use crate::shared::{MEMCACHED_LISTENER, Mail, Shared};
 use crate::stats;
 use batch::Batch;
 use pantala_config::Settings;
@@ -40,6 +41,7 @@ struct Core {
     sessions: Sessions,
     scratch: Scratch,
     batch: Batch,
+    memcached_buffers: crate::memcached::Buffers,
     /// Sessions that wait for a shard, the gate or the end of a pause, oldest first.
     aside: Vec<ConnId>,
     /// Sessions that monitor.
@@ -95,6 +97,7 @@ impl Worker {
                 shared.facts.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ),
             batch: Batch::default(),
+            memcached_buffers: crate::memcached::Buffers::default(),
             aside: Vec::new(),
             monitors: Vec::new(),
             last_end: clock::now(),
@@ -120,6 +123,7 @@ impl Service for Worker {
         let Self { shared, core } = self;
         core.notice_settings(shared);
         stats::add(&shared.stats.party(core.party).connections, 1);
+        let memcached = origin.listener == MEMCACHED_LISTENER;
         let card = shared.clients.add(Arrival {
             worker: core.party,
             conn,
@@ -127,17 +131,24 @@ impl Service for Worker {
             local: origin.local.clone(),
             fd: origin.fd,
             unix: origin.unix,
-            memcached: false,
+            memcached,
             now_ms: io.unix_ms(),
         });
-        if core.settings.protected_mode && core.settings.requirepass.is_empty() && !origin.loopback
-        {
-            io.out(conn).extend_from_slice(PROTECTED.as_bytes());
+        let open = core.settings.requirepass.is_empty();
+        if core.settings.protected_mode && open && !origin.loopback {
+            let refusal = if memcached {
+                PROTECTED_MEMCACHED
+            } else {
+                PROTECTED
+            };
+            io.out(conn).extend_from_slice(refusal.as_bytes());
             io.close_after_flush(conn);
         }
-        let authenticated = core.settings.requirepass.is_empty();
-        core.sessions
-            .insert(conn, Box::new(Session::new(card, authenticated)));
+        let mut session = Box::new(Session::new(Arc::clone(&card), open));
+        if memcached {
+            session.memcached = Some(Box::new(crate::memcached::Session::new(card)));
+        }
+        core.sessions.insert(conn, session);
     }
 
     fn received(&mut self, io: &mut Io, conn: ConnId, bytes: &[u8]) {
@@ -298,6 +309,8 @@ fn note_card(card: &Card, session: &Session, output_bytes: usize) {
     );
 }
 
+const PROTECTED_MEMCACHED: &str =
+    "SERVER_ERROR protected mode: only connections from this machine are accepted\r\n";
 const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. \
 In this mode connections are only accepted from the loopback interface. If you want to connect from external computers to Redis you may adopt one \
 of the following solutions: 1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by \

@@ -227,7 +227,7 @@ impl Core {
                     .queue
                     .as_ref()
                     .is_some_and(|queue| queue.needs_memory));
-        if needs_memory && self.maxmemory_bytes != 0 && !self.make_room(shared, io) {
+        if needs_memory && self.maxmemory_bytes != 0 && !self.make_room(shared, io.unix_ms()) {
             return Err(Some(
                 "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
             ));
@@ -404,7 +404,7 @@ impl Core {
 
     /// Waits for a busy shard: the session is to be set aside. `false`: the shard is free by now, so the command can be tried again at
     /// once.
-    fn park(&mut self, shared: &Shared, shard: u16) -> bool {
+    pub(super) fn park(&mut self, shared: &Shared, shard: u16) -> bool {
         match shared.store.park(shard, Party::new(self.party)) {
             Parked::FreeNow => return false,
             Parked::Registered => {}
