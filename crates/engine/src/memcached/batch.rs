@@ -1,10 +1,13 @@
 //! Parses every request that the input holds, up to a limit, and brings the memory that they need closer (group prefetch, as for
 //! Redis's commands).
 
+use super::held::DB;
+use crate::invoke;
+use crate::shared::Shared;
 use pantala_borrow::ShardSet;
-use pantala_commands::Effects;
+use pantala_commands::{Effects, Listening};
 use pantala_protocol::memcached::{McError, McLimits, McParsed, McParser, McRequest};
-use pantala_store::{KeyHash, Store};
+use pantala_store::{KeyHash, Space, Store};
 use std::ops::Range;
 
 /// Most requests per batch: enough to overlap the waits for memory, few enough that what was prefetched is still in the cache.
@@ -20,6 +23,9 @@ pub struct Buffers {
     pub(super) hashes: Vec<KeyHash>,
     pub(super) set: ShardSet,
     pub(super) fx: Effects,
+    /// All effects so far, where a test wants them.
+    #[cfg(test)]
+    pub(super) recorded: Option<Vec<u8>>,
 }
 
 /// What a piece of the input asks for.
@@ -89,6 +95,33 @@ impl Buffers {
         (items, Parsing::More)
     }
 
+    /// Starts collecting the effects of a command whose shards are in `space`.
+    #[inline]
+    pub(super) fn begin(&mut self, space: &Space<'_>) {
+        let listening = if space.has_watches() {
+            Listening::KEYS
+        } else {
+            Listening::empty()
+        };
+        #[cfg(test)]
+        let listening = if self.recorded.is_some() {
+            listening | Listening::RECORD
+        } else {
+            listening
+        };
+        self.fx.begin(listening, DB);
+    }
+
+    /// Hands the effects on to those who listen, while the shards are still held.
+    #[inline]
+    pub(super) fn publish(&mut self, shared: &Shared, party: usize, space: &mut Space<'_>) {
+        #[cfg(test)]
+        if let Some(recorded) = &mut self.recorded {
+            recorded.extend_from_slice(self.fx.record());
+        }
+        invoke::publish(shared, party, &self.fx, space);
+    }
+
     /// Takes the memory of the items back.
     pub(super) fn recycle(&mut self, items: Vec<Item<'_>>) {
         self.items = shorten(items);
@@ -96,7 +129,7 @@ impl Buffers {
 }
 
 /// Asks the memory system for what hashes lead to. One key alone would only wait twice.
-pub(super) fn prefetch(store: &Store, hashes: &[KeyHash], db: u16) {
+pub(super) fn prefetch(store: &Store, hashes: &[KeyHash]) {
     if hashes.len() < 2 {
         return;
     }
@@ -104,10 +137,10 @@ pub(super) fn prefetch(store: &Store, hashes: &[KeyHash], db: u16) {
         store.prefetch_shard(hash);
     }
     for &hash in hashes {
-        store.prefetch_line(hash, db);
+        store.prefetch_line(hash, DB);
     }
     for &hash in hashes {
-        store.prefetch_entry(hash, db);
+        store.prefetch_entry(hash, DB);
     }
 }
 

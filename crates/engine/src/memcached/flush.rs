@@ -4,33 +4,27 @@
 //! that was planned for later happens as soon as a memcached request or a worker's background work comes by after its time: what was
 //! stored before that moment is gone.
 
+use super::batch::Buffers;
 use super::held::{DB, Env};
-use crate::invoke;
 use crate::shared::Shared;
 use pantala_borrow::{Attempt, ShardId, ShardSet};
-use pantala_commands::{Effects, Listening};
 
 /// Empties database 0. `Err`: this shard was busy, and nothing was done. The caller is inside the gate.
 pub(super) fn flush(
     shared: &Shared,
     party: usize,
-    fx: &mut Effects,
+    buffers: &mut Buffers,
     attempt: &mut Attempt,
 ) -> Result<(), ShardId> {
     let store = &shared.store;
     let mut space = store.try_borrow(&ShardSet::all(store.shards()), attempt)?;
     let keys = store.dbsize(DB);
-    let listening = if space.has_watches() {
-        Listening::KEYS
-    } else {
-        Listening::empty()
-    };
-    fx.begin(listening, DB);
+    buffers.begin(&space);
     space.flush(Some(DB));
-    fx.command(&[b"FLUSHDB"]);
+    buffers.fx.command(&[b"FLUSHDB"]);
     // Also what finds nothing to remove is passed on: a replica may hold more.
-    fx.add_changes(keys.max(1));
-    invoke::publish(shared, party, fx, &mut space);
+    buffers.fx.add_changes(keys.max(1));
+    buffers.publish(shared, party, &mut space);
     Ok(())
 }
 
@@ -38,13 +32,13 @@ pub(super) fn flush(
 #[inline]
 pub(super) fn flush_if_due(
     env: Env<'_>,
-    fx: &mut Effects,
+    buffers: &mut Buffers,
     attempt: &mut Attempt,
 ) -> Result<(), ShardId> {
     match env.shared.memcached.due_flush(env.now_ms) {
         None => Ok(()),
         Some(at_ms) => {
-            flush(env.shared, env.party, fx, attempt)?;
+            flush(env.shared, env.party, buffers, attempt)?;
             env.shared.memcached.flushed(at_ms);
             Ok(())
         }
@@ -53,11 +47,11 @@ pub(super) fn flush_if_due(
 
 /// For a worker's background work, inside the gate: does the flush that was planned, if its time has come. `false`: shards are
 /// busy; try again later.
-pub fn bite(shared: &Shared, party: usize, now_ms: i64, fx: &mut Effects) -> bool {
+pub fn bite(shared: &Shared, party: usize, now_ms: i64, buffers: &mut Buffers) -> bool {
     let Some(at_ms) = shared.memcached.due_flush(now_ms) else {
         return true;
     };
-    let done = flush(shared, party, fx, &mut Attempt::new()).is_ok();
+    let done = flush(shared, party, buffers, &mut Attempt::new()).is_ok();
     if done {
         shared.memcached.flushed(at_ms);
     }

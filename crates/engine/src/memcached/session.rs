@@ -2,15 +2,13 @@
 
 use super::batch::{Buffers, Item, KEYS_MAX, Parsing, Wanted, prefetch};
 use super::counters::count;
-use super::held::{DB, Env, Held};
+use super::held::{Env, Held};
 use super::item::{WRONG_TYPE, WrongType};
 use super::{classic, flush, meta, meta_get, retrieve, statistics};
 use crate::clients::Card;
-use crate::invoke;
 use crate::shared::Shared;
 use crate::stats::add;
 use pantala_borrow::{Attempt, Party, ShardId};
-use pantala_commands::Listening;
 use pantala_config::Settings;
 use pantala_protocol::memcached::{
     Get, McError, McLimits, McParser, McRequest, Meta, MetaVerb, write_line,
@@ -171,7 +169,7 @@ impl Session {
             let (items, parsing) =
                 call.buffers
                     .fill(&mut self.parser, store, input, &mut at, &limits);
-            prefetch(store, &call.buffers.hashes, DB);
+            prefetch(store, &call.buffers.hashes);
             let stopped = self.run_batch(call, &items);
             let rest = stopped.and_then(|(done, _)| items.get(done).map(|item| item.start));
             call.buffers.recycle(items);
@@ -220,7 +218,7 @@ impl Session {
         let Ok(_inside) = env.store().gate().enter(Party::new(env.party)) else {
             return Some((0, Stop::Again));
         };
-        if let Err(shard) = flush::flush_if_due(env, &mut call.buffers.fx, &mut self.attempt) {
+        if let Err(shard) = flush::flush_if_due(env, call.buffers, &mut self.attempt) {
             return Some((0, Stop::Busy(shard)));
         }
         let mut done = 0;
@@ -326,7 +324,7 @@ impl Session {
         let has_room = !stores || (call.may_grow)();
         let mut space = self.borrow(call, &[key.hash])?;
         let buffers = &mut *call.buffers;
-        buffers.fx.begin(listening(&space), DB);
+        buffers.begin(&space);
         run(
             &mut Held {
                 env,
@@ -337,7 +335,7 @@ impl Session {
             },
             &key,
         );
-        invoke::publish(env.shared, env.party, &buffers.fx, &mut space);
+        buffers.publish(env.shared, env.party, &mut space);
         Ok(())
     }
 
@@ -416,7 +414,7 @@ impl Session {
             .borrow(call, hashes)
             .map_err(|shard| Some(Stop::Busy(shard)))?;
         let buffers = &mut *call.buffers;
-        buffers.fx.begin(listening(&space), DB);
+        buffers.begin(&space);
         let mut held = Held {
             env,
             space: &mut space,
@@ -432,7 +430,7 @@ impl Session {
                 break;
             }
         }
-        invoke::publish(env.shared, env.party, &buffers.fx, &mut space);
+        buffers.publish(env.shared, env.party, &mut space);
         if let Err(WrongType) = result {
             self.answered = 0;
             write_line(call.out, WRONG_TYPE);
@@ -492,8 +490,7 @@ impl Session {
             None
         };
         if later.is_none() {
-            let fx = &mut call.buffers.fx;
-            flush::flush(env.shared, env.party, fx, &mut self.attempt)?;
+            flush::flush(env.shared, env.party, call.buffers, &mut self.attempt)?;
         }
         env.shared.memcached.plan_flush(later);
         count(&env.counters.cmd_flush);
@@ -511,7 +508,7 @@ fn next_group<'k>(
     hashes.truncate(ahead);
     let next = names.clone().take(KEYS_MAX);
     hashes.extend(next.map(|name| env.store().hash(name)));
-    prefetch(env.store(), &hashes[ahead..], DB);
+    prefetch(env.store(), &hashes[ahead..]);
     ahead..hashes.len()
 }
 
@@ -522,16 +519,6 @@ fn run_meta(held: &mut Held<'_, '_>, key: &Key<'_>, request: &Meta<'_>) {
         MetaVerb::Set => meta::set(held, key, request),
         MetaVerb::Delete => meta::delete(held, key, request),
         MetaVerb::Arithmetic => meta::arithmetic(held, key, request),
-    }
-}
-
-/// Who listens to the effects of the command at hand.
-#[inline]
-fn listening(space: &Space<'_>) -> Listening {
-    if space.has_watches() {
-        Listening::KEYS
-    } else {
-        Listening::empty()
     }
 }
 
