@@ -65,7 +65,7 @@ impl<'a> Side<'a> {
                 self.last
                     .get(&key)
                     .cloned()
-                    .unwrap_or_else(|| "999999".into())
+                    .unwrap_or_else(|| u64::MAX.to_string())
             };
             match word.as_slice() {
                 b"LEN" => line.extend_from_slice(length.as_bytes()),
@@ -116,10 +116,10 @@ impl<'a> Side<'a> {
             out.push(shown);
             if let Some(length) = data {
                 let (block, after) = rest.split_at(rest.len().min(length + 2));
-                // A number that lost a digit keeps its length in memcached, padded with a space: allowed, not required.
-                let number = block.trim_ascii_end();
-                let padded = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
-                out.push(escape(if padded { number } else { block }));
+                // A number that lost a digit keeps its length in memcached, padded with spaces: allowed, not required. What was appended to it
+                // since comes after them, so every space is left out.
+                let unpadded: Vec<u8> = block.iter().copied().filter(|b| *b != b' ').collect();
+                out.push(escape(&unpadded));
                 rest = after;
             }
         }
@@ -139,7 +139,7 @@ impl<'a> Side<'a> {
                     *unique = self.unique(unique.clone(), of.as_bytes());
                 }
                 // The length of a padded number is compared through its digits.
-                if let Some(length) = words.get_mut(3).filter(|n| n.len() <= 2) {
+                if let Some(length) = words.get_mut(3) {
                     *length = "n".into();
                 }
             }
@@ -152,7 +152,7 @@ impl<'a> Side<'a> {
             "VA" | "HD" | "EN" | "NS" | "EX" | "NF" => {
                 if words[0] == "VA" {
                     data = words.get(1).and_then(|n| n.parse().ok());
-                    if let Some(length) = words.get_mut(1).filter(|n| n.len() <= 2) {
+                    if let Some(length) = words.get_mut(1) {
                         *length = "n".into();
                     }
                 }
@@ -172,7 +172,7 @@ impl<'a> Side<'a> {
             Some(("t", rest)) if number(rest) => "t+".into(),
             Some(("l", rest)) if number(rest) => "l+".into(),
             // The size of a padded number.
-            Some(("s", rest)) if number(rest) && rest.len() <= 2 => "s+".into(),
+            Some(("s", rest)) if number(rest) => "s+".into(),
             _ => word.to_owned(),
         }
     }

@@ -119,6 +119,18 @@ fn long_lines_and_keys() {
 }
 
 #[test]
+fn a_meta_no_op_ends_a_batch_of_quiet_requests() {
+    both(|conn| {
+        assert_eq!(text(conn, "mn\r\n"), "MN\\r\\n");
+        assert_eq!(
+            text(conn, "ms q 1 q\r\nx\r\nmg none v q\r\nmg q v q\r\nmn\r\n"),
+            "VA 1\\r\\nx\\r\\n"
+        );
+        assert_eq!(escape(&conn.read_reply().expect("a reply")), "MN\\r\\n");
+    });
+}
+
+#[test]
 fn quit_closes() {
     both(|conn| {
         conn.send(b"get a\r\nquit\r\nget a\r\n")
@@ -154,4 +166,27 @@ fn pieces_of_a_request_may_come_late() {
             "VALUE slow 3 4\\r\\nab\\r\\n\\r\\nEND\\r\\n"
         );
     });
+}
+
+/// The `E` flag came after the version that Debian has, so ours alone is asked.
+#[test]
+fn a_unique_number_can_be_given() {
+    if std::env::var_os("PANTALA_BIN_IS_ORACLE").is_some() {
+        return;
+    }
+    let pair = servers();
+    let mut conn = pair.0.mc();
+    assert_eq!(text(&mut conn, "ms e 1 E123 c\r\nx\r\n"), "HD c123\\r\\n");
+    assert_eq!(text(&mut conn, "mg e c v\r\n"), "VA 1 c123\\r\\nx\\r\\n");
+    assert_eq!(text(&mut conn, "ms e 1 C122\r\ny\r\n"), "EX\\r\\n");
+    assert_eq!(
+        text(&mut conn, "ms e 1 C123 E200 c\r\ny\r\n"),
+        "HD c200\\r\\n"
+    );
+    assert_eq!(
+        text(&mut conn, "ma counter N0 J5 E300 c v\r\n"),
+        "VA 1 c300\\r\\n5\\r\\n"
+    );
+    assert_eq!(text(&mut conn, "md e C200 I E400\r\n"), "HD\\r\\n");
+    assert_eq!(text(&mut conn, "mg e c\r\n"), "HD c400 X W\\r\\n");
 }
