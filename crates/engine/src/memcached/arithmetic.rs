@@ -1,18 +1,18 @@
 //! Counting: what `incr`, `decr` and `ma` have in common.
 //!
 //! Numbers are unsigned and have 64 bits: adding wraps around, subtracting ends at 0. Memcached overwrites a number in place and pads
-//! one that became shorter with blanks; that is allowed there, not promised, and here the number is stored as it is, so that Redis's
-//! clients can count on.
+//! one that became shorter with blanks, which its clients can see. Here the number is stored as it is, so that Redis's clients can
+//! count on, and the blanks are only noted beside it.
 
 use super::announce;
 use super::expiry::Expiry;
 use super::held::Env;
-use super::item::{Item, WrongType, put_meta};
+use super::item::{Item, PAD_MAX, WrongType, put_meta, with_pad};
 use pantala_commands::Effects;
 use pantala_store::{McMeta, Slot};
 use pantala_types::string::{self, StrRef};
 
-/// Longest text that is looked at: 20 digits, and a few blanks that clients may have put around them.
+/// How much of a text is looked at: 20 digits, and some blanks that clients may have put before them.
 const TEXT_MAX: usize = 64;
 
 /// By how much, and what else becomes of the item.
@@ -58,7 +58,7 @@ pub(super) fn change(
     let item = Item::in_slot(slot)
         .map_err(|WrongType| Refused::WrongType)?
         .ok_or(Refused::NotFound)?;
-    let len = item.value.len();
+    let len = item.len();
     if len == 0 {
         return Err(Refused::NotANumber);
     }
@@ -71,9 +71,14 @@ pub(super) fn change(
     } else {
         old.wrapping_add(change.delta)
     };
-    let text = value.to_string();
+    let mut text = value.to_string();
     // Memcached makes a new item when the number needs more room.
     let is_new = text.len() > len;
+    let pad = len.saturating_sub(text.len());
+    if pad > PAD_MAX {
+        // What stood here was more than a number, so Redis's clients could not count with it before either.
+        text.extend(std::iter::repeat_n(' ', pad));
+    }
     let (fetched, expiry_before) = (item.fetched, item.expiry);
     let mc = McMeta {
         flags: item.mc.flags,
@@ -82,7 +87,11 @@ pub(super) fn change(
             None if change.wants_cas => env.store().next_cas(),
             None => 0,
         },
-        state: if is_new { 0 } else { item.mc.state },
+        state: match pad {
+            _ if is_new => 0,
+            0..=PAD_MAX => with_pad(item.mc.state, pad),
+            _ => with_pad(item.mc.state, 0),
+        },
     };
     let expiry = change.expiry.unwrap_or(expiry_before);
     if expiry == Expiry::Past {
@@ -111,7 +120,7 @@ fn number(value: &StrRef<'_>) -> Option<u64> {
         return u64::try_from(number).ok();
     }
     let mut text = [0; TEXT_MAX];
-    let text = text.get_mut(..value.len())?;
+    let text = &mut text[..value.len().min(TEXT_MAX)];
     value.read_at(0, text);
     parse(text)
 }

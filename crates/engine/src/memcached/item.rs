@@ -11,6 +11,16 @@ pub(super) const STALE: u8 = 1;
 pub(super) const WON: u8 = 1 << 1;
 /// The key came in base64 and is shown so.
 pub(super) const BINARY_KEY: u8 = 1 << 2;
+/// From this bit on the state says how many blanks follow a number that became shorter.
+const PAD_SHIFT: u32 = 3;
+/// Most blanks that the state can tell.
+pub(super) const PAD_MAX: usize = (u8::MAX >> PAD_SHIFT) as usize;
+
+/// The same state with so many blanks behind the number, at most `PAD_MAX`.
+pub(super) fn with_pad(state: u8, pad: usize) -> u8 {
+    let pad = pad.min(PAD_MAX) as u8;
+    (state & (STALE | WON | BINARY_KEY)) | pad << PAD_SHIFT
+}
 
 /// The answer to a command that needs a string and meets a list, a set …
 pub(super) const WRONG_TYPE: &str =
@@ -29,18 +39,41 @@ pub(super) struct Item<'b> {
     pub(super) expiry: Expiry,
     /// Whether it was fetched since it was stored.
     pub(super) fetched: bool,
+    /// Blanks that memcached's clients see behind the value.
+    pub(super) pad: usize,
 }
 
 impl<'b> Item<'b> {
     /// The item in an entry.
     #[inline]
     pub(super) fn of(entry: Entry<'b>) -> Result<Self, WrongType> {
+        let value = StrRef::of(entry).ok_or(WrongType)?;
+        let mc = entry.mc().unwrap_or_default();
         Ok(Self {
-            value: StrRef::of(entry).ok_or(WrongType)?,
-            mc: entry.mc().unwrap_or_default(),
+            value,
+            mc,
             expiry: Expiry::from_entry(entry.expiry_ms()),
             fetched: entry.fetched(),
+            pad: pad_of(mc, &value),
         })
+    }
+
+    /// Number of bytes as memcached's clients see them.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.value.len() + self.pad
+    }
+
+    /// Appends the bytes as memcached's clients see them. The value is unpacked straight into the reply.
+    #[inline]
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        match self.value {
+            StrRef::Raw { bytes, .. } => out.extend_from_slice(bytes),
+            ref value => value.append_to(out),
+        }
+        if self.pad != 0 {
+            out.resize(out.len() + self.pad, b' ');
+        }
     }
 
     /// The item in a slot, if there is one.
@@ -48,6 +81,22 @@ impl<'b> Item<'b> {
     pub(super) fn in_slot(slot: &'b Slot<'_>) -> Result<Option<Self>, WrongType> {
         slot.entry().map(Self::of).transpose()
     }
+}
+
+/// Blanks behind a number. Redis's clients may have put something else in its place since, which has none.
+#[inline]
+fn pad_of(mc: McMeta, value: &StrRef<'_>) -> usize {
+    /// Digits of the largest number.
+    const DIGITS_MAX: usize = 20;
+    let pad = usize::from(mc.state >> PAD_SHIFT);
+    let is_number = || match value {
+        StrRef::Int(_) => true,
+        StrRef::Raw { bytes, .. } => {
+            bytes.len() <= DIGITS_MAX && bytes.iter().all(u8::is_ascii_digit)
+        }
+        StrRef::Packed { .. } | StrRef::Tree(_) => false,
+    };
+    if pad != 0 && is_number() { pad } else { 0 }
 }
 
 /// The section that an entry gets: none when there is nothing in it.

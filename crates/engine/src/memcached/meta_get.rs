@@ -9,11 +9,10 @@ use super::expiry::Expiry;
 use super::held::{DB, Env, Held, set_expiry, set_meta};
 use super::item::{self, BINARY_KEY, Item, STALE, WON, WRONG_TYPE, WrongType, cas_of};
 use super::meta::echo;
-use super::retrieve::append_value;
 use pantala_commands::Effects;
 use pantala_protocol::memcached::{Meta, MetaReply};
 use pantala_store::{Key, McMeta, Slot};
-use pantala_types::string::{self, StrRef};
+use pantala_types::string;
 
 /// An item while its reply is being written.
 #[derive(Clone, Copy)]
@@ -129,7 +128,7 @@ fn look(
         mc: item.mc,
         expiry: item.expiry,
         fetched: item.fetched,
-        len: item.value.len(),
+        len: item.len(),
         idle_s,
         created: false,
     }))
@@ -182,12 +181,11 @@ fn answer(out: &mut Vec<u8>, env: Env<'_>, slot: &Slot<'_>, view: View, meta: &M
     }
     reply.end();
     if flags.value {
-        let value = slot.entry().and_then(StrRef::of);
-        match value {
-            Some(value) => append_value(out, &value),
-            // It is being created.
-            None => out.extend_from_slice(b"\r\n"),
+        // There is none yet when it is being created.
+        if let Ok(Some(item)) = Item::in_slot(slot) {
+            item.append_to(out);
         }
+        out.extend_from_slice(b"\r\n");
     }
     after
 }

@@ -11,7 +11,8 @@
 //!
 //! # What an entry keeps for memcached
 //!
-//! Client flags (32 bits), a CAS number (64 bits) and state (outdated, refresh granted, key in base64) stand in an optional section of
+//! Client flags (32 bits), a CAS number (64 bits) and state (outdated, refresh granted, key in base64, blanks
+//! behind a number that became shorter) stand in an optional section of
 //! the entry, which exists only while one of them is not zero. Most entries have none.
 //!
 //! CAS numbers come from one counter per store and are never repeated. They are **assigned lazily**: an entry has the number 0, "none
@@ -33,7 +34,7 @@
 //! # Version
 //!
 //! Replies, errors and the meaning of flags are those of memcached 1.6.18, with the later flags `E` (give this CAS number) and `x`
-//! (remove the value, keep the item). Numbers that become shorter are not padded with blanks; times to live count in milliseconds.
+//! (remove the value, keep the item). Times to live count in milliseconds rather than by ticks of a second.
 
 mod announce;
 mod arithmetic;

@@ -5,8 +5,7 @@ use super::expiry::Expiry;
 use super::held::{DB, Held, set_expiry};
 use super::item::{Item, WrongType, cas_of};
 use pantala_protocol::memcached::{GetVerb, write_integer};
-use pantala_store::{Key, McMeta};
-use pantala_types::string::StrRef;
+use pantala_store::Key;
 use pantala_types::string::int::Decimal;
 
 /// Answers one key: a value, or nothing when there is none.
@@ -41,7 +40,7 @@ pub(super) fn one(
     Item::in_slot(&slot)?;
     let cas = verb.wants_cas().then(|| cas_of(env.store(), &mut slot));
     if let Some(item) = Item::in_slot(&slot)? {
-        write(held.out, key.bytes, item.mc, &item.value, cas);
+        write(held.out, key.bytes, &item, cas);
         if !item.fetched {
             slot.set_fetched();
         }
@@ -57,19 +56,19 @@ pub(super) fn one(
     Ok(())
 }
 
-/// Appends a hit. The value is unpacked straight into the reply.
+/// Appends a hit.
 #[inline]
-fn write(out: &mut Vec<u8>, key: &[u8], mc: McMeta, value: &StrRef<'_>, cas: Option<u64>) {
-    let len = value.len();
+fn write(out: &mut Vec<u8>, key: &[u8], item: &Item<'_>, cas: Option<u64>) {
+    let len = item.len();
     // Room for the words, three numbers and the line ends.
     out.reserve(key.len() + len + 64);
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);
     out.push(b' ');
-    if mc.flags == 0 {
+    if item.mc.flags == 0 {
         out.push(b'0');
     } else {
-        out.extend_from_slice(Decimal::new(i64::from(mc.flags)).as_bytes());
+        out.extend_from_slice(Decimal::new(i64::from(item.mc.flags)).as_bytes());
     }
     out.push(b' ');
     match cas {
@@ -80,15 +79,6 @@ fn write(out: &mut Vec<u8>, key: &[u8], mc: McMeta, value: &StrRef<'_>, cas: Opt
         }
         None => write_integer(out, len as u64),
     }
-    append_value(out, value);
-}
-
-/// Appends a value and the line end.
-#[inline]
-pub(super) fn append_value(out: &mut Vec<u8>, value: &StrRef<'_>) {
-    match value {
-        StrRef::Raw { bytes, .. } => out.extend_from_slice(bytes),
-        value => value.append_to(out),
-    }
+    item.append_to(out);
     out.extend_from_slice(b"\r\n");
 }

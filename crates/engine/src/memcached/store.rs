@@ -136,7 +136,7 @@ fn admit(env: Env<'_>, slot: &mut Slot<'_>, write: &Write<'_>) -> Result<(Expiry
         }
         Mode::Append | Mode::Prepend => {
             let item = Item::of(entry).map_err(|WrongType| Outcome::WrongType)?;
-            let len = item.value.len() + write.value.len();
+            let len = item.len() + write.value.len();
             let compared = compare(env.store(), item.mc, write.cas);
             if !matches!(compared, Compared::None | Compared::Match) {
                 Err(Outcome::Exists)
@@ -173,11 +173,11 @@ fn join(env: Env<'_>, fx: &mut Effects, slot: &mut Slot<'_>, write: &Write<'_>) 
     let Ok(Some(item)) = Item::in_slot(slot) else {
         return Outcome::Refused;
     };
-    let mut whole = Vec::with_capacity(item.value.len() + write.value.len());
+    let mut whole = Vec::with_capacity(item.len() + write.value.len());
     if write.mode == Mode::Prepend {
         whole.extend_from_slice(write.value);
     }
-    item.value.append_to(&mut whole);
+    item.append_to(&mut whole);
     if write.mode == Mode::Append {
         whole.extend_from_slice(write.value);
     }

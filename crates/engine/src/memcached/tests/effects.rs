@@ -108,7 +108,7 @@ fn both_sides_count_on_the_same_numbers() {
     server.on_key("n", |slot| string::store(slot, b"99", PutMeta::CLEAR));
     assert_eq!(
         server.say("incr n 1\r\ndecr n 5\r\nget n\r\n"),
-        "100\r\n95\r\nVALUE n 0 2\r\n95\r\nEND\r\n"
+        "100\r\n95\r\nVALUE n 0 3\r\n95 \r\nEND\r\n"
     );
     let int = server.on_key("n", |slot| {
         slot.entry()
@@ -116,6 +116,9 @@ fn both_sides_count_on_the_same_numbers() {
             .and_then(|text| text.to_int())
     });
     assert_eq!(int, Some(95));
+    // The blanks behind the number are memcached's alone, and only a number has them.
+    server.on_key("n", |slot| string::append(slot, b"x"));
+    assert_eq!(server.say("get n\r\n"), "VALUE n 0 3\r\n95x\r\nEND\r\n");
     server.on_key("n", |slot| string::store(slot, b"-3", PutMeta::CLEAR));
     assert_eq!(
         server.say("incr n 1\r\n"),
