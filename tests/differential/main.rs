@@ -108,6 +108,12 @@ fn find_differences(
         let Some(found) = pair.run(&steps, proto) else {
             return;
         };
+        println!(
+            "`{}`: ours {}, redis-server {}",
+            steps[found.at].line(),
+            found.ours.show(),
+            found.theirs.show()
+        );
         // What comes after the first difference cannot matter for it.
         let text = pair.explain(&steps[..=found.at], proto);
         let replies = |text: &str| {
