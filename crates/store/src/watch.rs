@@ -2,6 +2,9 @@
 //!
 //! A shard keeps its own watchers, under its borrow; a watcher is a flag that the session reads at EXEC while it holds the shards of
 //! its watched keys. A shard without watchers pays one comparison per change.
+//!
+//! A session that cannot borrow the shard of a key when it forgets it leaves its flag behind. Such flags, which nobody else holds, are
+//! dropped when the key is changed, and all of them when the shard's watched keys have doubled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,9 +45,35 @@ struct Watcher {
 #[derive(Default)]
 pub(crate) struct Watches {
     databases: HashMap<u16, HashMap<Box<[u8]>, Vec<Watcher>>>,
+    /// Watchers added since those left behind were looked for, and how many stood then.
+    added: usize,
+    stood: usize,
+}
+
+impl Watcher {
+    fn is_left_behind(&self) -> bool {
+        Arc::strong_count(&self.flag) == 1
+    }
 }
 
 impl Watches {
+    /// Below this many additions nobody looks for what was left behind.
+    const ADDED_MIN: usize = 16;
+
+    fn drop_left_behind(&mut self) {
+        let mut stood = 0;
+        self.databases.retain(|_, keys| {
+            keys.retain(|_, watchers| {
+                watchers.retain(|watcher| !watcher.is_left_behind());
+                stood += watchers.len();
+                !watchers.is_empty()
+            });
+            !keys.is_empty()
+        });
+        self.stood = stood;
+        self.added = 0;
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.databases.is_empty()
     }
@@ -57,6 +86,10 @@ impl Watches {
         flag: Arc<WatchFlag>,
         was_expired: bool,
     ) -> bool {
+        self.added += 1;
+        if self.added > self.stood.max(Self::ADDED_MIN) {
+            self.drop_left_behind();
+        }
         let watchers = self
             .databases
             .entry(db)
@@ -90,13 +123,20 @@ impl Watches {
 
     /// A key was changed; `exists` tells whether it is there afterwards.
     pub(crate) fn mark(&mut self, db: u16, key: &[u8], exists: bool) {
-        let Some(watchers) = self
-            .databases
-            .get_mut(&db)
-            .and_then(|keys| keys.get_mut(key))
-        else {
+        let Some(keys) = self.databases.get_mut(&db) else {
             return;
         };
+        let Some(watchers) = keys.get_mut(key) else {
+            return;
+        };
+        watchers.retain(|watcher| !watcher.is_left_behind());
+        if watchers.is_empty() {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.databases.remove(&db);
+            }
+            return;
+        }
         for watcher in watchers {
             if watcher.was_expired {
                 watcher.was_expired = false;
@@ -132,5 +172,32 @@ impl Watches {
                 .iter()
                 .any(|watcher| Arc::ptr_eq(&watcher.flag, flag) && watcher.was_expired)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_left_behind_do_not_pile_up() {
+        let mut watches = Watches::default();
+        let kept = WatchFlag::new();
+        watches.add(0, b"kept", Arc::clone(&kept), false);
+        for nth in 0..10_000 {
+            watches.add(0, format!("{nth}").as_bytes(), WatchFlag::new(), false);
+        }
+        let count = watches.databases[&0].len();
+        assert!(count < 100, "{count} keys");
+        watches.mark(0, b"kept", true);
+        assert!(kept.is_dirty());
+    }
+
+    #[test]
+    fn a_change_drops_flags_left_behind() {
+        let mut watches = Watches::default();
+        watches.add(0, b"key", WatchFlag::new(), false);
+        watches.mark(0, b"key", true);
+        assert!(watches.is_empty());
     }
 }

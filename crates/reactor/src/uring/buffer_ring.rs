@@ -15,6 +15,8 @@ pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 const BUFFERS_MAX: u16 = 256;
 /// Buffers that a worker starts with, 512 KiB. Pages become resident when the kernel first fills them.
 const BUFFERS_FIRST: u16 = 32;
+/// Buffers that came back since the last shortage, after which more than `BUFFERS_FIRST` are not needed any more.
+const CALM_AFTER: u32 = 256;
 /// The group's number in its ring.
 pub(crate) const GROUP: u16 = 0;
 
@@ -47,6 +49,19 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// Gives one buffer's memory back to the system; it reads as zeros when it is used again.
+    fn release(&mut self, offset: usize) {
+        assert!(offset + BUFFER_BYTES <= self.bytes);
+        // SAFETY: the range lies within our own mapping, and the kernel does not have the buffer at the moment.
+        let result = unsafe {
+            let start = self.address.add(offset);
+            libc::madvise(start.cast(), BUFFER_BYTES, libc::MADV_DONTNEED)
+        };
+        debug_assert!(check(result).is_ok());
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: address and length are those of our own mapping, to which nobody refers any more.
@@ -62,6 +77,10 @@ pub(crate) struct BufferRing {
     memory: Mapping,
     /// Buffers that exist; the kernel has seen ids below this.
     provided: u16,
+    /// Ids that are out of use, their memory given back to the system.
+    spare: Vec<u16>,
+    /// Buffers that came back since the kernel last ran out of them.
+    calm: u32,
     /// Our copy of the ring's tail, published after each change.
     tail: u16,
 }
@@ -73,6 +92,8 @@ impl BufferRing {
             entries: Mapping::new(usize::from(BUFFERS_MAX) * size_of::<BufRingEntry>())?,
             memory: Mapping::new(usize::from(BUFFERS_MAX) * BUFFER_BYTES)?,
             provided: 0,
+            spare: Vec::new(),
+            calm: 0,
             tail: 0,
         };
         // SAFETY: the mapping has room for that many entries, is page-aligned, and lives as long as the ring is used.
@@ -90,8 +111,13 @@ impl BufferRing {
 
     /// Provides up to `count` more buffers. Returns whether there were any left.
     pub fn grow(&mut self, count: u16) -> bool {
-        let until = self.provided.saturating_add(count).min(BUFFERS_MAX);
-        let grew = until > self.provided;
+        let again = self.spare.len().min(usize::from(count));
+        for id in self.spare.split_off(self.spare.len() - again) {
+            self.put(id);
+        }
+        let fresh = count - again as u16;
+        let until = self.provided.saturating_add(fresh).min(BUFFERS_MAX);
+        let grew = again > 0 || until > self.provided;
         for id in self.provided..until {
             self.put(id);
         }
@@ -100,9 +126,15 @@ impl BufferRing {
         grew
     }
 
-    /// Doubles the number of buffers, within the bound.
+    /// The kernel ran out of buffers: doubles their number, within the bound.
     pub fn double(&mut self) -> bool {
-        self.grow(self.provided)
+        self.calm = 0;
+        self.grow(self.in_use())
+    }
+
+    /// Buffers that the kernel has or fills.
+    fn in_use(&self) -> u16 {
+        self.provided - self.spare.len() as u16
     }
 
     /// What the kernel wrote into buffer `id`. The buffer is ours until `give_back`.
@@ -120,15 +152,21 @@ impl BufferRing {
         }
     }
 
-    /// Gives a buffer back to the kernel.
+    /// Gives a buffer back to the kernel; or, when a burst that needed many is over, its memory to the system.
     pub fn give_back(&mut self, id: u16) {
+        self.calm = self.calm.saturating_add(1);
+        if self.calm > CALM_AFTER && self.in_use() > BUFFERS_FIRST {
+            self.memory.release(usize::from(id) * BUFFER_BYTES);
+            self.spare.push(id);
+            return;
+        }
         self.put(id);
         self.publish();
     }
 
     /// Bytes of memory that the provided buffers may occupy.
     pub fn bytes(&self) -> usize {
-        usize::from(self.provided) * BUFFER_BYTES
+        usize::from(self.in_use()) * BUFFER_BYTES
     }
 
     fn put(&mut self, id: u16) {

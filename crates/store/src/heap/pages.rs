@@ -8,8 +8,8 @@ use super::arena::{Arena, DESC_PAGES, INTERIOR, REGION_PAGES};
 use super::classes::{PAGE_BYTES, SLAB_PAGES_MAX};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Dirty pages that are always kept: 1 MiB.
-const DIRTY_KEEP_PAGES: usize = 256;
+/// Dirty pages that are always kept, 256 KiB: enough for the next slabs, and 0.25 bytes a key at a million keys.
+const DIRTY_KEEP_PAGES: usize = 64;
 
 /// The first regions stay with small pages: in a small store the few pages that are not touched yet would count.
 const SMALL_REGIONS: usize = 8;
