@@ -388,3 +388,133 @@ fn statistics() {
         "{item}"
     );
 }
+
+/// Executes what is kept, with replies sent in between.
+fn go_on(server: &mut Server, kept: &mut Vec<u8>, replies: &mut Vec<u8>) -> Stop {
+    loop {
+        let (out, done, stop) = server.execute(kept);
+        kept.drain(..done);
+        replies.extend(out);
+        match stop {
+            Stop::Full => {}
+            Stop::NeedMore | Stop::Close => return stop,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Whatever is sent, and however it is cut: no panic, and the same replies.
+#[test]
+fn cuts_do_not_matter() {
+    let words = [
+        "get",
+        "gets",
+        "gat",
+        "set",
+        "add",
+        "cas",
+        "append",
+        "incr",
+        "decr",
+        "touch",
+        "delete",
+        "mg",
+        "ms",
+        "md",
+        "ma",
+        "me",
+        "mn",
+        "verbosity",
+        "flush_all",
+        "version",
+        "stats",
+        "k",
+        "k",
+        "k2",
+        "0",
+        "1",
+        "2",
+        "-1",
+        "10",
+        "noreply",
+        "v",
+        "t",
+        "q",
+        "I",
+        "x",
+        "b",
+        "k",
+        "N30",
+        "T5",
+        "C1",
+        "MA",
+        "ME",
+        "MD",
+        "F7",
+        "E50",
+        "O1",
+        "D3",
+        "Zm9v",
+        "18446744073709551615",
+        "99999999999",
+        "\u{e9}\0",
+    ];
+    let mut seed = 7u64;
+    let mut draw = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % below
+    };
+    for _ in 0..100 {
+        let mut input = Vec::new();
+        for _ in 0..60 {
+            match draw(4) {
+                0 => {
+                    let len = draw(8);
+                    let name = ["set", "append", "add"][draw(3)];
+                    input.extend_from_slice(format!("{name} k 0 0 {len}\r\n").as_bytes());
+                    input.extend((0..len + 2 - draw(2)).map(|n| b"12\r\n3 4\r\n"[n % 9]));
+                }
+                1 => {
+                    let len = 1_048_600 + draw(3);
+                    input.extend_from_slice(format!("ms k {len} T1\r\n").as_bytes());
+                    // A part of the data only: what follows is skipped with it.
+                    input.extend(b"zz\r\n".iter().cycle().take(draw(2) * 2000));
+                }
+                _ => {
+                    for _ in 0..=draw(6) {
+                        input.extend_from_slice(words[draw(words.len())].as_bytes());
+                        input.push(b' ');
+                    }
+                    input.extend_from_slice(b"\r\n");
+                }
+            }
+            if draw(30) == 0 {
+                input.extend(b"yy\r\n".iter().cycle().take(1_048_610));
+                input.extend_from_slice(b"\r\nmn\r\n");
+            }
+        }
+        let mut whole = Server::new();
+        let (mut kept, mut wanted) = (input.clone(), Vec::new());
+        go_on(&mut whole, &mut kept, &mut wanted);
+        let mut cut = Server::new();
+        let (mut kept, mut replies) = (Vec::new(), Vec::new());
+        let mut rest = &input[..];
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.len().min(1 + draw(5000)));
+            rest = after;
+            kept.extend_from_slice(piece);
+            if go_on(&mut cut, &mut kept, &mut replies) == Stop::Close {
+                break;
+            }
+        }
+        // Sizes in memory and counts of calls may differ, nothing else.
+        let plain = |replies: &[u8]| {
+            String::from_utf8_lossy(replies)
+                .lines()
+                .filter(|line| !line.starts_with("STAT"))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        assert_eq!(plain(&replies), plain(&wanted));
+    }
+}
