@@ -34,7 +34,13 @@
 //! # Version
 //!
 //! Replies, errors and the meaning of flags are those of memcached 1.6.18, with the later flags `E` (give this CAS number) and `x`
-//! (remove the value, keep the item). Times to live count in milliseconds rather than by ticks of a second.
+//! (remove the value, keep the item). What is different, on purpose:
+//!
+//! - Times to live count in milliseconds rather than by ticks of a second, and a flush removes everything at once.
+//! - `ma` with `T` always sets the expiry; memcached forgets it when the number needs another digit.
+//! - `stats` tells what is counted here; there are no slab classes, so `stats items` and `stats slabs` are empty. `cachedump`,
+//!   `cache_memlimit` and `stats detail on` are refused, `verbosity` is accepted without effect.
+//! - `me` and `stats conns` show our fields; the CAS number of an item that has none is shown as 0.
 
 mod announce;
 mod arithmetic;
