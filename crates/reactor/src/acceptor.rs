@@ -25,6 +25,8 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 pub struct AcceptorOptions {
     /// Seconds of silence before TCP asks whether the peer is still there; 0: never. Read for each connection.
     pub tcp_keepalive_s: Arc<AtomicU32>,
+    /// Counts the connections that were refused because of the limit of clients.
+    pub rejected: Arc<AtomicU64>,
     /// Where lines about trouble go (no descriptors left). Called from the acceptor's thread, at most once a second.
     pub log: Box<dyn Fn(&str) + Send>,
 }
@@ -33,6 +35,7 @@ impl Default for AcceptorOptions {
     fn default() -> Self {
         Self {
             tcp_keepalive_s: Arc::new(AtomicU32::new(300)),
+            rejected: Arc::default(),
             log: Box::new(|_| {}),
         }
     }
@@ -47,7 +50,7 @@ enum Order {
 
 struct Counters {
     accepted: AtomicU64,
-    rejected: AtomicU64,
+    rejected: Arc<AtomicU64>,
 }
 
 /// The accept thread. Dropping it stops and joins it; connections that were given to workers stay.
@@ -66,7 +69,7 @@ impl Acceptor {
         let bell = Arc::new(Bell::new()?);
         let counters = Arc::new(Counters {
             accepted: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
+            rejected: Arc::clone(&options.rejected),
         });
         let state = Thread {
             intake,

@@ -46,12 +46,24 @@ pub fn unix(settings: &Settings) -> Result<Option<Listener>, String> {
     })
 }
 
-/// Takes the Redis port elsewhere (`CONFIG SET port` and `bind`): the new sockets are bound before the old ones are closed, unless
-/// they overlap.
+/// Takes the Redis port elsewhere (`CONFIG SET port` and `bind`). The reason why that failed goes to the log; the client gets the text that
+/// Redis has for it.
 pub fn move_resp(acceptor: &Acceptor, old: &Settings, new: &Settings) -> Result<(), String> {
     if old.port == new.port && old.bind == new.bind {
         return Ok(());
     }
+    rebind(acceptor, old, new).map_err(|reason| {
+        log::warn!("{reason}");
+        if old.bind == new.bind {
+            "Unable to listen on this port. Check server logs.".to_owned()
+        } else {
+            "Failed to bind to specified addresses.".to_owned()
+        }
+    })
+}
+
+/// The new sockets are bound before the old ones are closed, unless they overlap.
+fn rebind(acceptor: &Acceptor, old: &Settings, new: &Settings) -> Result<(), String> {
     if old.port == new.port {
         acceptor.remove(RESP_LISTENER);
         match resp(new) {

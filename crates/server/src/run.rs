@@ -7,9 +7,11 @@ use pantala_engine::shared::all_commands;
 use pantala_engine::{Mail, Shared, StartFacts, Worker};
 use pantala_reactor::{Acceptor, AcceptorOptions, IoChoice, Pool, PoolOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// File descriptors that the process needs besides those of clients.
 const OWN_DESCRIPTORS: u64 = 64;
@@ -24,66 +26,12 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
     std::env::set_current_dir(&settings.dir)
         .map_err(|error| format!("Can't chdir to '{}': {error}", settings.dir))?;
     make_room_for_clients(&mut settings);
-    let workers = match settings.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads as usize,
-    };
-    log::info!(
-        "Pantala {} is starting, pid {}, {workers} threads",
-        env!("CARGO_PKG_VERSION"),
-        std::process::id()
-    );
-    let registry = all_commands(&settings.renamed_commands.0)?;
-    let facts = StartFacts::new(workers, loaded.config_file);
-    // Few are enough: they run only what takes long, and more would take the cores from the workers.
-    let helpers = workers.div_ceil(2).clamp(2, 8);
-    let shared = Shared::new(settings, registry, facts, helpers)
-        .map_err(|error| format!("Can't reserve address space: {error}"))?;
-    let shared = Arc::new(shared);
-
-    let settings = shared.settings();
-    let max_clients = Arc::new(AtomicUsize::new(settings.maxclients as usize));
-    let options = PoolOptions {
-        workers,
-        io: match settings.io {
-            IoDriver::Auto => IoChoice::Auto,
-            IoDriver::Uring => IoChoice::Uring,
-            IoDriver::Epoll => IoChoice::Epoll,
-        },
-        pin: settings.pin_threads,
-        max_clients: Arc::clone(&max_clients),
-    };
-    let pool = Pool::start(options, {
-        let shared = Arc::clone(&shared);
-        move |worker, _| Worker::new(Arc::clone(&shared), worker)
-    })
-    .map_err(|error| format!("Can't start the workers: {error}"))?;
-    let (driver, reason) = pool.driver_report();
-    log::info!("I/O driver {}: {reason}", driver.name());
-    shared.set_driver(driver.name(), &reason);
-    shared.connect(pool.remote());
-    let helper_threads = Helpers::start(&shared)
-        .map_err(|error| format!("Can't start the helper threads: {error}"))?;
-
-    let keepalive_s = Arc::new(AtomicU32::new(settings.tcp_keepalive_seconds));
-    let acceptor = Acceptor::start(
-        pool.intake(),
-        AcceptorOptions {
-            tcp_keepalive_s: Arc::clone(&keepalive_s),
-            log: Box::new(|line| log::warn!("{line}")),
-        },
-    )
-    .map_err(|error| format!("Can't start the accept thread: {error}"))?;
-    let listeners = listen::resp(&settings)?
-        .into_iter()
-        .chain(listen::memcached(&settings)?)
-        .chain(listen::unix(&settings)?);
-    listeners.for_each(|listener| acceptor.add(listener));
-    let acceptor = Arc::new(Mutex::new(Some(acceptor)));
-    follow_settings(&shared, &acceptor, max_clients, keepalive_s);
-    let end = ways_to_end(&shared)?;
-    if settings.port != 0 {
-        log::info!("Listening on port {}", settings.port);
+    let pidfile = settings.pidfile.clone();
+    let server = Server::start(settings, loaded.config_file)?;
+    let end = ways_to_end(&server.shared)?;
+    if !pidfile.is_empty() {
+        std::fs::write(&pidfile, format!("{}\n", std::process::id()))
+            .map_err(|error| format!("Can't write the pid file {pidfile}: {error}"))?;
     }
     log::info!("Server initialized");
     log::info!("Ready to accept connections");
@@ -91,27 +39,137 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
     // Whoever can send is kept alive by `shared`, so this waits for the first request to end.
     let reason = end.recv().unwrap_or("its senders are gone");
     log::info!("Ending: {reason}");
-    if let Some(acceptor) = acceptor
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-    {
-        acceptor.stop();
-    }
-    shared.send_all(|| Mail::Stop);
-    pool.join();
-    shared.helpers.close();
-    for thread in helper_threads {
-        // A helper that panicked has said so.
-        let _ = thread.join();
-    }
-    let socket = &shared.settings().unixsocket;
-    if !socket.is_empty() {
+    server.stop();
+    if !pidfile.is_empty() {
         // It may have been removed by hand.
-        let _ = std::fs::remove_file(socket);
+        let _ = std::fs::remove_file(&pidfile);
     }
     log::info!("Pantala is now ready to exit, bye bye...");
     Ok(())
+}
+
+/// All threads of a running server.
+struct Server {
+    shared: Arc<Shared>,
+    pool: Pool<Mail>,
+    helpers: Vec<JoinHandle<()>>,
+    /// Taken out when the server ends; the settings' hook has a share in it.
+    acceptor: Arc<Mutex<Option<Acceptor>>>,
+}
+
+impl Server {
+    fn start(settings: Settings, config_file: Option<PathBuf>) -> Result<Self, String> {
+        let workers = match settings.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads as usize,
+        };
+        log::info!(
+            "Pantala {} is starting, pid {}, {workers} threads",
+            env!("CARGO_PKG_VERSION"),
+            std::process::id()
+        );
+        let registry = all_commands(&settings.renamed_commands.0)?;
+        let facts = StartFacts::new(workers, config_file);
+        // Few are enough: they run only what takes long, and more would take the cores from the workers.
+        let helpers = workers.div_ceil(2).clamp(2, 8);
+        let shared = Shared::new(settings, registry, facts, helpers)
+            .map_err(|error| format!("Can't reserve address space: {error}"))?;
+        let shared = Arc::new(shared);
+        let max_clients = Arc::new(AtomicUsize::new(shared.settings().maxclients as usize));
+        let pool = start_workers(&shared, &max_clients)?;
+        let helpers = Helpers::start(&shared)
+            .map_err(|error| format!("Can't start the helper threads: {error}"))?;
+        let acceptor = start_listening(&shared, &pool, max_clients)?;
+        Ok(Self {
+            shared,
+            pool,
+            helpers,
+            acceptor,
+        })
+    }
+
+    /// Nobody new, then what is queued is sent, then the threads end.
+    fn stop(self) {
+        let acceptor = self
+            .acceptor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(acceptor) = acceptor {
+            acceptor.stop();
+        }
+        self.shared.send_all(|| Mail::Stop);
+        self.pool.join();
+        self.shared.helpers.close();
+        for thread in self.helpers {
+            // A helper that panicked has said so.
+            let _ = thread.join();
+        }
+        let socket = &self.shared.settings().unixsocket;
+        if !socket.is_empty() {
+            // It may have been removed by hand.
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+fn start_workers(
+    shared: &Arc<Shared>,
+    max_clients: &Arc<AtomicUsize>,
+) -> Result<Pool<Mail>, String> {
+    let settings = shared.settings();
+    let options = PoolOptions {
+        workers: shared.facts.workers,
+        io: match settings.io {
+            IoDriver::Auto => IoChoice::Auto,
+            IoDriver::Uring => IoChoice::Uring,
+            IoDriver::Epoll => IoChoice::Epoll,
+        },
+        pin: settings.pin_threads,
+        max_clients: Arc::clone(max_clients),
+    };
+    let for_workers = Arc::clone(shared);
+    let pool = Pool::start(options, move |worker, _| {
+        Worker::new(Arc::clone(&for_workers), worker)
+    })
+    .map_err(|error| format!("Can't start the workers: {error}"))?;
+    let (driver, reason) = pool.driver_report();
+    log::info!("I/O driver {}: {reason}", driver.name());
+    shared.set_driver(driver.name(), &reason);
+    shared.connect(pool.remote());
+    Ok(pool)
+}
+
+fn start_listening(
+    shared: &Arc<Shared>,
+    pool: &Pool<Mail>,
+    max_clients: Arc<AtomicUsize>,
+) -> Result<Arc<Mutex<Option<Acceptor>>>, String> {
+    let settings = shared.settings();
+    let keepalive_s = Arc::new(AtomicU32::new(settings.tcp_keepalive_seconds));
+    let options = AcceptorOptions {
+        tcp_keepalive_s: Arc::clone(&keepalive_s),
+        rejected: Arc::clone(&shared.rejected_connections),
+        log: Box::new(|line| log::warn!("{line}")),
+    };
+    let acceptor = Acceptor::start(pool.intake(), options)
+        .map_err(|error| format!("Can't start the accept thread: {error}"))?;
+    let listeners = listen::resp(&settings)?
+        .into_iter()
+        .chain(listen::memcached(&settings)?)
+        .chain(listen::unix(&settings)?);
+    listeners.for_each(|listener| acceptor.add(listener));
+    for (port, protocol) in [
+        (settings.port, "Redis"),
+        (settings.memcached_port, "memcached"),
+    ] {
+        if port != 0 {
+            log::info!("Listening on port {port} for {protocol} clients");
+        }
+    }
+    let acceptor = Arc::new(Mutex::new(Some(acceptor)));
+    follow_settings(shared, &acceptor, max_clients, keepalive_s);
+    Ok(acceptor)
 }
 
 /// Changed settings reach what lives outside the engine: listeners, limits, the log.
