@@ -233,9 +233,9 @@ settings! {
         /// Memory for all clients' buffers together; the largest clients are closed beyond it; `5%` is a share of
         /// `maxmemory`; 0 = no limit.
         maxmemory_clients: MemorySize = "maxmemory-clients",
-            Kind::Memory { min: 0, max: LONG_MAX, percent: Percent::Redis }, "0", mutable();
+            Kind::Memory { min: 0, max: LONG_MAX, percent: Percent::Redis }, "0", mutable(), effect(Effect::None("clients are bounded one by one, not evicted for their sum yet"));
         /// Keys that the server remembers for client-side caching.
-        tracking_table_max_keys: u64 = "tracking-table-max-keys", COUNT, "1000000", mutable();
+        tracking_table_max_keys: u64 = "tracking-table-max-keys", COUNT, "1000000", mutable(), effect(Effect::None("there is no client-side caching yet"));
     }
     Security {
         /// Password of the default user; empty = none is asked for.
@@ -251,7 +251,7 @@ settings! {
         renamed_commands: RenamedCommands = "rename-command", Kind::Words("COMMAND NEW-NAME"), "", multi(), file_only();
         /// How deeply the payload of RESTORE is checked.
         sanitize_dump_payload: SanitizeDump = "sanitize-dump-payload", Kind::Choice(SanitizeDump::NAMES), "no",
-            mutable();
+            mutable(), effect(Effect::None("every payload is checked in full"));
         /// Entries that ACL LOG keeps.
         acllog_max_len: u64 = "acllog-max-len", COUNT, "128", mutable(),
             effect(Effect::None("there are no access-control lists"));
@@ -264,25 +264,25 @@ settings! {
         maxmemory_policy: EvictionPolicy = "maxmemory-policy", Kind::Choice(EvictionPolicy::NAMES), "noeviction",
             mutable(), action(), aliases(&[switch_between!("cache_mode", "allkeys-lfu", "noeviction")]);
         /// Keys that are looked at for each eviction.
-        maxmemory_samples: u32 = "maxmemory-samples", int(1, 64), "5", mutable();
+        maxmemory_samples: u32 = "maxmemory-samples", int(1, 64), "5", mutable(), effect(Effect::None("eviction looks at 16 keys of neighbouring table lines"));
         /// Effort for eviction, 0 to 100.
-        maxmemory_eviction_tenacity: u32 = "maxmemory-eviction-tenacity", int(0, 100), "10", mutable();
+        maxmemory_eviction_tenacity: u32 = "maxmemory-eviction-tenacity", int(0, 100), "10", mutable(), effect(Effect::None("each command evicts at most 256 KiB"));
         /// How slowly the access counter of LFU grows.
         lfu_log_factor: u32 = "lfu-log-factor", int(0, INT_MAX), "10", mutable();
         /// Minutes after which the access counter of LFU falls by one; 0 = never.
         lfu_decay_time_minutes: u32 = "lfu-decay-time", int(0, INT_MAX), "1", mutable();
         /// Effort for finding expired keys in the background, 1 to 10.
-        active_expire_effort: u8 = "active-expire-effort", int(1, 10), "1", mutable();
+        active_expire_effort: u8 = "active-expire-effort", int(1, 10), "1", mutable(), effect(Effect::None("expiry adapts to what it finds"));
         /// Free evicted values in the background.
-        lazyfree_lazy_eviction: bool = "lazyfree-lazy-eviction", Kind::Bool, "no", mutable();
+        lazyfree_lazy_eviction: bool = "lazyfree-lazy-eviction", Kind::Bool, "no", mutable(), effect(Effect::None("large values are always freed in the background"));
         /// Free expired values in the background.
         lazyfree_lazy_expire: bool = "lazyfree-lazy-expire", Kind::Bool, "no", mutable();
         /// Free overwritten values in the background.
-        lazyfree_lazy_server_del: bool = "lazyfree-lazy-server-del", Kind::Bool, "no", mutable();
+        lazyfree_lazy_server_del: bool = "lazyfree-lazy-server-del", Kind::Bool, "no", mutable(), effect(Effect::None("large values are always freed in the background"));
         /// DEL behaves as UNLINK.
-        lazyfree_lazy_user_del: bool = "lazyfree-lazy-user-del", Kind::Bool, "no", mutable();
+        lazyfree_lazy_user_del: bool = "lazyfree-lazy-user-del", Kind::Bool, "no", mutable(), effect(Effect::None("large values are always freed in the background"));
         /// FLUSHALL and FLUSHDB without an argument behave as with ASYNC.
-        lazyfree_lazy_user_flush: bool = "lazyfree-lazy-user-flush", Kind::Bool, "no", mutable();
+        lazyfree_lazy_user_flush: bool = "lazyfree-lazy-user-flush", Kind::Bool, "no", mutable(), effect(Effect::None("large values are always freed in the background"));
     }
     Encodings {
         /// Most fields of a hash in the packed encoding.
@@ -317,18 +317,18 @@ settings! {
         /// Number of databases.
         databases: u32 = "databases", int(1, 65536), "16", aliases(&[dragonfly("dbnum")]);
         /// Which keyspace events are published: letters of `KEg$lshzxetdnmA`; empty = none.
-        notify_keyspace_events: KeyspaceEvents = "notify-keyspace-events", Kind::Text, "", mutable(), action();
+        notify_keyspace_events: KeyspaceEvents = "notify-keyspace-events", Kind::Text, "", mutable(), action(), effect(Effect::None("there is no publish and subscribe yet"));
         /// Milliseconds after which a script counts as busy; 0 = never.
         busy_reply_threshold_ms: u64 = "busy-reply-threshold", COUNT, "5000", mutable(),
-            aliases(&[redis("lua-time-limit")]);
+            aliases(&[redis("lua-time-limit")]), effect(Effect::None("there are no scripts yet"));
         /// Who gets -BUSY while a script is busy: those who need its shards, or everybody as in Redis.
-        busy_reply_scope: BusyReplyScope = "busy-reply-scope", Kind::Choice(BusyReplyScope::NAMES), "shards", mutable();
+        busy_reply_scope: BusyReplyScope = "busy-reply-scope", Kind::Choice(BusyReplyScope::NAMES), "shards", mutable(), effect(Effect::None("there are no scripts yet"));
     }
     Persistence {
         /// Folder for files. The server turns it into an absolute path at the start.
         dir: String = "dir", Kind::Text, ".", mutable(), protected(), action();
         /// Name of the snapshot file.
-        dbfilename: String = "dbfilename", Kind::Text, "dump.rdb", mutable(), protected(), check(is_file_name);
+        dbfilename: String = "dbfilename", Kind::Text, "dump.rdb", mutable(), protected(), check(is_file_name), effect(Effect::None("snapshots are not written yet"));
         /// Take a snapshot after this many seconds if there were this many changes; empty = never.
         save: SaveRules = "save", Kind::Words("SECONDS CHANGES ..."), "", mutable(), multi(),
             effect(refused(&[""], "snapshots are not written yet"));
@@ -379,11 +379,11 @@ settings! {
         pidfile: String = "pidfile", Kind::Text, "";
         /// What SIGINT does beyond a plain shutdown.
         shutdown_on_sigint: ShutdownFlags = "shutdown-on-sigint", Kind::Words("default|save|nosave|now|force ..."),
-            "default", mutable();
+            "default", mutable(), effect(Effect::None("there is nothing to save or to wait for yet"));
         /// What SIGTERM does beyond a plain shutdown.
         shutdown_on_sigterm: ShutdownFlags = "shutdown-on-sigterm", Kind::Words("default|save|nosave|now|force ..."),
-            "default", mutable();
+            "default", mutable(), effect(Effect::None("there is nothing to save or to wait for yet"));
         /// Seconds that a shutdown waits for replicas to catch up.
-        shutdown_timeout_seconds: u32 = "shutdown-timeout", int(0, INT_MAX), "10", mutable();
+        shutdown_timeout_seconds: u32 = "shutdown-timeout", int(0, INT_MAX), "10", mutable(), effect(Effect::None("there are no replicas yet"));
     }
 }
