@@ -41,6 +41,17 @@ struct Watcher {
     was_expired: bool,
 }
 
+/// How a key stands in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Not there.
+    Absent,
+    /// Its time is over, but it was not removed yet.
+    Expired,
+    /// There.
+    Alive,
+}
+
 /// The watchers of one shard.
 #[derive(Default)]
 pub(crate) struct Watches {
@@ -145,6 +156,32 @@ impl Watches {
                 }
             }
             watcher.flag.set_dirty();
+        }
+    }
+
+    /// A database was exchanged with another; `standing` tells how each key stood here and how it stands there. A key that is absent or expired
+    /// on both sides was not changed.
+    pub(crate) fn mark_swapped(
+        &mut self,
+        db: u16,
+        mut standing: impl FnMut(&[u8]) -> (Standing, Standing),
+    ) {
+        let Some(keys) = self.databases.get_mut(&db) else {
+            return;
+        };
+        for (key, watchers) in keys {
+            let (here, there) = standing(key);
+            if (here, there) == (Standing::Absent, Standing::Absent) {
+                continue;
+            }
+            for watcher in watchers {
+                match (watcher.was_expired, here, there) {
+                    (true, _, Standing::Absent) => watcher.was_expired = false,
+                    (true, _, Standing::Expired) => {}
+                    (false, Standing::Absent, Standing::Expired) => watcher.was_expired = true,
+                    _ => watcher.flag.set_dirty(),
+                }
+            }
         }
     }
 
