@@ -44,22 +44,55 @@ pub struct Shard {
     shard_bits: u8,
 }
 
+/// Counters of what waits to be freed in all shards together: entries of flushed tables, and large values.
+#[derive(Debug, Default)]
+pub(crate) struct LazyCounts {
+    pub(crate) waiting: AtomicU64,
+    pub(crate) freed: AtomicU64,
+}
+
+impl LazyCounts {
+    fn add(&self, objects: u64) {
+        self.waiting.fetch_add(objects, Relaxed);
+    }
+
+    fn done(&self, objects: u64) {
+        self.waiting.fetch_sub(objects, Relaxed);
+        self.freed.fetch_add(objects, Relaxed);
+    }
+}
+
 /// What waits to be freed, a bounded piece at a time.
-#[derive(Default)]
 pub(crate) struct LazyFree {
+    counts: Arc<LazyCounts>,
     trees: Vec<ByteTree>,
     /// Tables of flushed databases, with the place up to which each is empty.
     tables: Vec<(Table, u64)>,
 }
 
 impl LazyFree {
+    pub(crate) fn new(counts: Arc<LazyCounts>) -> Self {
+        Self {
+            counts,
+            trees: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
     /// Frees a tree: at once when it is small.
     pub(crate) fn tree(&mut self, tree: Option<ByteTree>) {
         if let Some(tree) = tree
             && tree.len() / LEAF_BYTES as u64 > LAZY_ABOVE_LEAVES
         {
             self.trees.push(tree);
+            self.counts.add(1);
         }
+    }
+
+    /// Frees a table that was taken out.
+    fn table(&mut self, table: Table) {
+        self.counts.add(table.len());
+        self.tables.push((table, 0));
     }
 
     fn is_empty(&self) -> bool {
@@ -71,10 +104,17 @@ impl LazyFree {
         if let Some(tree) = self.trees.last_mut() {
             if tree.free_bite(budget as u64) {
                 self.trees.pop();
+                self.counts.done(1);
             }
         } else if let Some((mut table, from)) = self.tables.pop() {
-            let trees = &mut self.trees;
-            if let Some(next) = table.clear_bite(from, budget, &mut |tree| trees.push(tree)) {
+            let (trees, counts) = (&mut self.trees, &self.counts);
+            let before = table.len();
+            let next = table.clear_bite(from, budget, &mut |tree| {
+                trees.push(tree);
+                counts.add(1);
+            });
+            counts.done(before.saturating_sub(table.len()));
+            if let Some(next) = next {
                 self.tables.push((table, next));
             }
         }
@@ -85,6 +125,7 @@ impl LazyFree {
 impl Shard {
     pub(crate) fn new(
         heap: HeapRef,
+        lazy: LazyFree,
         hasher: Arc<Hasher>,
         shard_bits: u8,
         databases: u16,
@@ -94,7 +135,7 @@ impl Shard {
             first: Table::new(heap.clone(), Arc::clone(&hasher), shard_bits),
             others: (1..databases).map(|_| None).collect(),
             watches: None,
-            lazy: LazyFree::default(),
+            lazy,
             expire_at: (0, 0),
             age_at: (0, 0),
             evacuate_at: (0, 0),
@@ -149,7 +190,7 @@ impl Shard {
         }
         let empty = Table::new(self.heap.clone(), Arc::clone(&self.hasher), self.shard_bits);
         let full = std::mem::replace(self.table_mut(db).0, empty);
-        self.lazy.tables.push((full, 0));
+        self.lazy.table(full);
     }
 
     /// Exchanges two databases.

@@ -6,7 +6,7 @@ use crate::hash::Key;
 use crate::shard::{Header, Shard};
 use crate::store::Store;
 use crate::walk::ShardDb;
-use crate::watch::{WatchFlag, Watches};
+use crate::watch::{Standing, WatchFlag, Watches};
 use pantala_borrow::{Borrow, ShardId};
 use std::sync::Arc;
 
@@ -225,11 +225,11 @@ impl<'s> Space<'s> {
         }
     }
 
-    /// Exchanges two databases in the borrowed shards; watchers of keys that stand in either hear of it.
-    pub fn swap_databases(&mut self, a: u16, b: u16) {
+    /// Exchanges two databases in the borrowed shards; watchers of keys that stand in either hear of it, unless they have expired in both.
+    pub fn swap_databases(&mut self, a: u16, b: u16, now_ms: i64) {
         for id in self.borrow.ids().to_vec() {
             if let Some(shard) = self.borrow.get_mut(id) {
-                swap_in(self.store, id, shard, a, b);
+                swap_in(self.store, id, shard, (a, b), now_ms);
             }
         }
     }
@@ -263,31 +263,53 @@ impl std::fmt::Debug for Space<'_> {
 pub(crate) fn flush_in(store: &Store, id: ShardId, shard: &mut Shard, db: Option<u16>) {
     let all = 0..shard.databases();
     for index in db.map_or(all, |db| db..db + 1) {
-        mark_standing(store, shard, index, &[index]);
+        mark_standing(store, shard, index);
         shard.flush(index);
         publish(store, id, shard, index);
     }
 }
 
-pub(crate) fn swap_in(store: &Store, id: ShardId, shard: &mut Shard, a: u16, b: u16) {
-    for index in [a, b] {
-        mark_standing(store, shard, index, &[a, b]);
+pub(crate) fn swap_in(
+    store: &Store,
+    id: ShardId,
+    shard: &mut Shard,
+    (a, b): (u16, u16),
+    now_ms: i64,
+) {
+    if a == b {
+        return;
     }
+    mark_swapped(store, shard, (a, b), now_ms);
+    mark_swapped(store, shard, (b, a), now_ms);
     shard.swap(a, b);
     publish(store, id, shard, a);
     publish(store, id, shard, b);
 }
 
-/// Marks the watchers of `db` whose key stands in one of `places`.
-fn mark_standing(store: &Store, shard: &mut Shard, db: u16, places: &[u16]) {
+/// Marks the watchers of `db` whose key stands there.
+fn mark_standing(store: &Store, shard: &mut Shard, db: u16) {
     if let Some(mut watches) = shard.watches.take() {
         watches.mark_where(db, |key| {
             let hash = store.hash(key);
-            places.iter().any(|&place| {
-                shard
-                    .table(place)
-                    .is_some_and(|table| table.find(hash.0, key).is_some())
-            })
+            shard
+                .table(db)
+                .is_some_and(|table| table.find(hash.0, key).is_some())
+        });
+        shard.watches = Some(watches);
+    }
+}
+
+/// Marks the watchers of `db` whose key changes when it is exchanged with `other`.
+fn mark_swapped(store: &Store, shard: &mut Shard, (db, other): (u16, u16), now_ms: i64) {
+    if let Some(mut watches) = shard.watches.take() {
+        watches.mark_swapped(db, |key| {
+            let hash = store.hash(key);
+            let standing = |db| match shard.table(db).and_then(|table| table.find(hash.0, key)) {
+                None => Standing::Absent,
+                Some(entry) if entry.is_expired(now_ms) => Standing::Expired,
+                Some(_) => Standing::Alive,
+            };
+            (standing(db), standing(other))
         });
         shard.watches = Some(watches);
     }

@@ -3,7 +3,7 @@
 use crate::access::AccessPolicy;
 use crate::hash::{Hasher, Key, KeyHash};
 use crate::heap::{Heap, HeapUse, default_span_bytes};
-use crate::shard::{Header, Shard};
+use crate::shard::{Header, LazyCounts, LazyFree, Shard};
 use crate::space::Space;
 use pantala_borrow::{
     Attempt, Borrow, Gate, Outcome, Parked, Party, ScriptLock, ShardId, ShardSet, Shards, Wake,
@@ -66,6 +66,10 @@ pub struct StoreStats {
     pub expired: u64,
     /// Keys removed to make room.
     pub evicted: u64,
+    /// Entries of flushed databases and large values that wait to be freed.
+    pub lazy_waiting: u64,
+    /// Those that were freed.
+    pub lazy_freed: u64,
 }
 
 /// Keys of one shard in one database.
@@ -104,6 +108,7 @@ pub struct Store {
     hasher: Arc<Hasher>,
     heap: Arc<Heap>,
     counts: Box<[DbCount]>,
+    lazy: Arc<LazyCounts>,
     cas: AtomicU64,
     access: AtomicU32,
     pub(crate) background: crate::background::Background,
@@ -123,10 +128,12 @@ impl Store {
             options.groups,
             options.span_bytes.unwrap_or_else(default_span_bytes),
         )?;
+        let lazy = Arc::new(LazyCounts::default());
         let contents = (0..count).map(|id| {
             let random = hasher.hash(&id.to_le_bytes());
             Shard::new(
                 heap.handle(id as usize),
+                LazyFree::new(Arc::clone(&lazy)),
                 Arc::clone(&hasher),
                 shard_bits,
                 databases,
@@ -142,6 +149,7 @@ impl Store {
                 .collect(),
             hasher,
             heap,
+            lazy: Arc::clone(&lazy),
             cas: AtomicU64::new(1),
             access: AtomicU32::new(0),
             background: crate::background::Background::new(),
@@ -301,21 +309,26 @@ impl Store {
         self.heap.usage()
     }
 
-    /// Sums of hits, misses, expired and evicted.
+    /// Sums of the counters of all shards.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        self.shards
-            .headers()
-            .fold(StoreStats::default(), |sum, header| StoreStats {
-                hits: sum.hits + header.hits.load(Relaxed),
-                misses: sum.misses + header.misses.load(Relaxed),
-                expired: sum.expired + header.expired.load(Relaxed),
-                evicted: sum.evicted + header.evicted.load(Relaxed),
-            })
+        let lazy = StoreStats {
+            lazy_waiting: self.lazy.waiting.load(Relaxed),
+            lazy_freed: self.lazy.freed.load(Relaxed),
+            ..StoreStats::default()
+        };
+        self.shards.headers().fold(lazy, |sum, header| StoreStats {
+            hits: sum.hits + header.hits.load(Relaxed),
+            misses: sum.misses + header.misses.load(Relaxed),
+            expired: sum.expired + header.expired.load(Relaxed),
+            evicted: sum.evicted + header.evicted.load(Relaxed),
+            ..sum
+        })
     }
 
     /// Sets the counters of `stats` to zero (CONFIG RESETSTAT). Counts that happen at the same moment may survive.
     pub fn reset_stats(&self) {
+        self.lazy.freed.store(0, Relaxed);
         for header in self.shards.headers() {
             for counter in [
                 &header.hits,
@@ -404,9 +417,14 @@ impl Store {
     }
 
     /// Exchanges two databases while the world stands still.
-    pub fn swap_databases(&self, world: &mut World<'_, Shard, Header>, a: u16, b: u16) {
+    pub fn swap_databases(
+        &self,
+        world: &mut World<'_, Shard, Header>,
+        (a, b): (u16, u16),
+        now_ms: i64,
+    ) {
         for id in 0..self.shards.len() as ShardId {
-            crate::space::swap_in(self, id, world.shard(id), a, b);
+            crate::space::swap_in(self, id, world.shard(id), (a, b), now_ms);
         }
     }
 

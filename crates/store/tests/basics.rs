@@ -66,7 +66,7 @@ fn a_value_is_stored_read_changed_and_removed() {
             hits: 1,
             misses: 1,
             expired: 1,
-            evicted: 0
+            ..StoreStats::default()
         }
     );
     assert_eq!(store.used_memory(), 0);

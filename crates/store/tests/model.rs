@@ -252,7 +252,7 @@ impl Run<'_> {
             Step::Copy { db, from, to } => self.copy(db, &name(from), &name(to)),
             Step::Pass(ms) => self.now_ms += ms,
             Step::Swap(a, b) => {
-                self.space.swap_databases(a, b);
+                self.space.swap_databases(a, b, self.now_ms);
                 let swap = |db: u16| {
                     if db == a {
                         b

@@ -93,9 +93,13 @@ fn a_flush_leaves_nothing_behind_and_costs_the_holder_nothing() {
         );
         space.flush(Some(0));
         assert_eq!(store.dbsize(0), 0);
+        assert!(store.stats().lazy_waiting > 0);
     }
     store.bite_all(NOW, true, &mut |_| {});
     assert_eq!(store.used_memory(), 0);
+    let stats = store.stats();
+    assert_eq!(stats.lazy_waiting, 0);
+    assert!(stats.lazy_freed > 0);
     assert!(
         store.resident_estimate() < 4 << 20,
         "{}",
@@ -302,8 +306,44 @@ fn watchers_hear_of_changes_expiry_and_flushes() {
     assert!(over.is_dirty());
     // A swap counts when the key stands in either database.
     let flag = watch(&mut space, NOW);
-    space.swap_databases(0, 1);
+    space.swap_databases(0, 1, NOW);
     assert!(flag.is_dirty());
+}
+
+/// Redis's "SWAPDB does not touch non-existing key replaced with stale key" and its sisters.
+#[test]
+fn a_swap_of_expired_keys_is_no_change() {
+    let store = store(2);
+    let mut space = all(&store);
+    let key = store.key(b"watched");
+    let watch = |space: &mut Space<'_>, db| {
+        let flag = WatchFlag::new();
+        space.watch(db, &key, &flag, NOW + 6);
+        flag
+    };
+    put(&mut space, 0, b"watched", b"x", NOW, PutExpiry::At(NOW + 5));
+    let (stale, absent) = (watch(&mut space, 0), watch(&mut space, 1));
+    // Expired and absent change places, and again.
+    for _ in 0..2 {
+        space.swap_databases(0, 1, NOW + 6);
+        assert!(!stale.is_dirty());
+        assert!(!absent.is_dirty());
+    }
+    assert!(!space.watched_expired(0, &key, &stale, NOW + 6));
+    // Expired and expired.
+    put(&mut space, 1, b"watched", b"y", NOW, PutExpiry::At(NOW + 5));
+    space.swap_databases(0, 1, NOW + 6);
+    assert!(!stale.is_dirty());
+    // A database and itself.
+    put(&mut space, 1, b"watched", b"z", NOW + 6, PutExpiry::Clear);
+    space.swap_databases(1, 1, NOW + 6);
+    let alive = watch(&mut space, 1);
+    space.swap_databases(1, 1, NOW + 6);
+    assert!(!alive.is_dirty());
+    // Expired becomes alive.
+    space.swap_databases(0, 1, NOW + 6);
+    assert!(stale.is_dirty());
+    assert!(alive.is_dirty());
 }
 
 #[test]

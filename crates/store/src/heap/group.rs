@@ -142,7 +142,11 @@ impl GroupLists {
         }
         // One eighth and two slabs of slack: below that, moving costs more than the pages are worth. Large objects, which are
         // mostly the table's line arrays, are few and change class all the time as they grow; their slabs are kept fuller.
-        let (share, spare) = if INFO[class].size > 1024 { (32, 1) } else { (8, 2) };
+        let (share, spare) = if INFO[class].size > 1024 {
+            (32, 1)
+        } else {
+            (8, 2)
+        };
         let needed = (state.used + state.used / share).div_ceil(objects) + spare;
         let active = state.slabs - state.marked;
         if active <= needed {

@@ -30,7 +30,7 @@ fn swapdb(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let second = int(args.arg(2)).map_err(|_| Error::text("ERR invalid second DB index"))?;
     let first = existing_db(cx.store, first)?;
     let second = existing_db(cx.store, second)?;
-    cx.space.swap_databases(first, second);
+    cx.space.swap_databases(first, second, cx.now_ms);
     cx.fx.verbatim();
     cx.fx.add_changes(1);
     cx.reply.ok();
