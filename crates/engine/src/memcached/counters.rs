@@ -141,12 +141,16 @@ impl Common {
         (at_ms <= now_ms).then_some(at_ms)
     }
 
-    /// The flush that was planned for `at_ms` is done. One that was planned meanwhile stays.
-    pub(super) fn flushed(&self, at_ms: i64) {
-        // A failure means that somebody planned anew.
-        let _ = self
-            .flush_at_ms
-            .compare_exchange(at_ms, NO_FLUSH, Release, Relaxed);
+    /// Whether a flush is planned, now or later.
+    pub fn flush_planned(&self) -> bool {
+        self.flush_at_ms.load(Relaxed) != NO_FLUSH
+    }
+
+    /// Takes the flush that was planned for `at_ms`, so that it happens once. `false`: another has done it, or somebody planned anew.
+    pub(super) fn take_flush(&self, at_ms: i64) -> bool {
+        self.flush_at_ms
+            .compare_exchange(at_ms, NO_FLUSH, Release, Relaxed)
+            .is_ok()
     }
 }
 
@@ -175,9 +179,10 @@ mod tests {
         assert_eq!(common.due_flush(49), None);
         assert_eq!(common.due_flush(50), Some(50));
         common.plan_flush(Some(60));
-        common.flushed(50);
+        assert!(!common.take_flush(50));
+        assert!(common.flush_planned());
         assert_eq!(common.due_flush(60), Some(60));
-        common.flushed(60);
+        assert!(common.take_flush(60));
         assert_eq!(common.due_flush(60), None);
     }
 }

@@ -9,15 +9,20 @@ use super::held::{DB, Env};
 use crate::shared::Shared;
 use pantala_borrow::{Attempt, ShardId, ShardSet};
 
-/// Empties database 0. `Err`: this shard was busy, and nothing was done. The caller is inside the gate.
+/// Empties database 0. `Err`: this shard was busy, and nothing was done. The caller is inside the gate. With the time of a flush
+/// that was `planned`, only if nobody has done that one yet: what was stored since would go a second time.
 pub(super) fn flush(
     shared: &Shared,
     party: usize,
     buffers: &mut Buffers,
     attempt: &mut Attempt,
+    planned: Option<i64>,
 ) -> Result<(), ShardId> {
     let store = &shared.store;
     let mut space = store.try_borrow(&ShardSet::all(store.shards()), attempt)?;
+    if planned.is_some_and(|at_ms| !shared.memcached.take_flush(at_ms)) {
+        return Ok(());
+    }
     let keys = store.dbsize(DB);
     buffers.begin(&space);
     space.flush(Some(DB));
@@ -37,23 +42,13 @@ pub(super) fn flush_if_due(
 ) -> Result<(), ShardId> {
     match env.shared.memcached.due_flush(env.now_ms) {
         None => Ok(()),
-        Some(at_ms) => {
-            flush(env.shared, env.party, buffers, attempt)?;
-            env.shared.memcached.flushed(at_ms);
-            Ok(())
-        }
+        planned => flush(env.shared, env.party, buffers, attempt, planned),
     }
 }
 
 /// For a worker's background work, inside the gate: does the flush that was planned, if its time has come. `false`: shards are
 /// busy; try again later.
 pub fn bite(shared: &Shared, party: usize, now_ms: i64, buffers: &mut Buffers) -> bool {
-    let Some(at_ms) = shared.memcached.due_flush(now_ms) else {
-        return true;
-    };
-    let done = flush(shared, party, buffers, &mut Attempt::new()).is_ok();
-    if done {
-        shared.memcached.flushed(at_ms);
-    }
-    done
+    let planned = shared.memcached.due_flush(now_ms);
+    planned.is_none() || flush(shared, party, buffers, &mut Attempt::new(), planned).is_ok()
 }

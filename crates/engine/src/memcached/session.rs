@@ -490,7 +490,7 @@ impl Session {
             None
         };
         if later.is_none() {
-            flush::flush(env.shared, env.party, call.buffers, &mut self.attempt)?;
+            flush::flush(env.shared, env.party, call.buffers, &mut self.attempt, None)?;
         }
         env.shared.memcached.plan_flush(later);
         count(&env.counters.cmd_flush);

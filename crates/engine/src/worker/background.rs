@@ -54,8 +54,10 @@ impl Core {
                 self.background.clients_armed = false;
                 self.look_at_clients(shared, io);
             }
-            // Paused sessions look again in this turn.
-            PAUSE => self.background.pause_armed = false,
+            PAUSE => {
+                self.background.pause_armed = false;
+                self.look_at_paused = true;
+            }
             _ => debug_assert!(false, "unknown timer {token}"),
         }
     }
@@ -85,12 +87,19 @@ impl Core {
             && let Ok(_inside) = shared.store.gate().enter(Party::new(self.party))
         {
             let party = self.party;
-            let progress = shared.store.bite(
+            // During a pause the data stand still.
+            let expire = shared.active_expire.load(Relaxed)
+                && shared.pause.holds(true, io.unix_ms()).is_none();
+            let progress = shared.store.bite(io.unix_ms(), expire, &mut |space| {
+                invoke::removed(shared, party, space)
+            });
+            let flushed = crate::memcached::flush_bite(
+                shared,
+                party,
                 io.unix_ms(),
-                shared.active_expire.load(Relaxed),
-                &mut |space| invoke::removed(shared, party, space),
+                &mut self.memcached_buffers,
             );
-            if !progress.busy {
+            if !progress.busy && flushed {
                 self.background.left -= 1;
             }
         }
@@ -109,6 +118,7 @@ impl Core {
             == self.background.executed_before;
         if quiet
             && self.background.quiet_rounds >= QUIET_ROUNDS
+            && !shared.memcached.flush_planned()
             && !(0..shared.store.databases()).any(|db| shared.store.expires_size(db) != 0)
         {
             return;
@@ -118,14 +128,19 @@ impl Core {
     }
 
     fn arm_pause(&mut self, shared: &Shared, io: &mut Io) {
-        if !self.background.pause_armed
-            && !self.aside.is_empty()
-            && let Some(until_ms) = shared.pause.holds(true, io.unix_ms())
-        {
-            self.background.pause_armed = true;
-            let wait_ms = (until_ms - io.unix_ms()).max(1).unsigned_abs();
-            io.set_timer(io.now() + Duration::from_millis(wait_ms), PAUSE);
+        if self.background.pause_armed || self.paused.is_empty() {
+            return;
         }
+        /// A pause may be as long as numbers go; a later look is soon enough.
+        const WAIT_MAX_MS: i64 = 60_000;
+        // A pause that has ended meanwhile is noticed at once.
+        let until_ms = shared.pause.holds(true, io.unix_ms()).unwrap_or(0);
+        let wait_ms = (until_ms.saturating_sub(io.unix_ms())).clamp(1, WAIT_MAX_MS);
+        self.background.pause_armed = true;
+        io.set_timer(
+            io.now() + Duration::from_millis(wait_ms.unsigned_abs()),
+            PAUSE,
+        );
     }
 
     /// Clients are looked at only while there are some and a limit asks for it.
@@ -150,15 +165,19 @@ impl Core {
         let limit = self.settings.client_output_buffer_limit.normal;
         let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
         for (conn, session) in self.sessions.0.iter_mut().flatten() {
+            let unsent = io.out_len(*conn);
+            if session.card.output_bytes.swap(unsent, Relaxed) != unsent {
+                // It reads.
+                session.card.active_ms.store(now_ms, Relaxed);
+            }
             // Whoever waits for an answer is not idle.
             let idle_ms = now_ms - session.card.active_ms.load(Relaxed);
-            let ready = session.state == State::Ready && !session.monitor;
+            let ready = matches!(session.state, State::Ready | State::Full) && !session.monitor;
             if timeout_ms != 0 && ready && idle_ms > timeout_ms {
                 io.close(*conn);
                 continue;
             }
-            let above =
-                limit.soft_limit_bytes != 0 && io.out_len(*conn) as u64 > limit.soft_limit_bytes;
+            let above = limit.soft_limit_bytes != 0 && unsent as u64 > limit.soft_limit_bytes;
             if !above {
                 session.flooded_since_ms = 0;
             } else if session.flooded_since_ms == 0 {
@@ -181,38 +200,53 @@ impl Core {
         if policy == EvictPolicy::NoEviction {
             return false;
         }
-        self.evict(shared, now_ms, policy, used - limit);
-        shared.used_memory() <= limit
+        let freed = self.evict(shared, now_ms, policy, used - limit);
+        // As in Redis, a command is refused only when nothing could be evicted: what is still too much goes with the next commands.
+        freed > 0 || shared.used_memory() <= limit
     }
 
-    /// Evicts about `goal_bytes` from shards chosen by their number of keys. Bounded: a command evicts somewhat more than it needs
-    /// itself, so the excess shrinks command by command instead of in one mass eviction.
-    fn evict(&mut self, shared: &Shared, now_ms: i64, policy: EvictPolicy, goal_bytes: u64) {
-        const TRIES: usize = 32;
-        const GOAL_MAX_BYTES: u64 = 16 * 1024;
+    /// Evicts about `goal_bytes`, at most 256 KiB, and says how much. Bounded: a command evicts more than it needs itself, so an
+    /// excess shrinks command by command instead of in one mass eviction.
+    fn evict(&mut self, shared: &Shared, now_ms: i64, policy: EvictPolicy, goal_bytes: u64) -> u64 {
+        const GOAL_MAX_BYTES: u64 = 256 * 1024;
         let goal_bytes = goal_bytes.min(GOAL_MAX_BYTES);
+        let shards = shared.store.shards() as u64;
         let mut freed = 0;
-        for _ in 0..TRIES {
-            if freed >= goal_bytes {
-                return;
+        // Shards are chosen by their number of keys at first; should that find nothing (only a few keys expire, say), each has
+        // its turn.
+        for nth in 0..2 * shards {
+            if freed >= goal_bytes || (nth >= shards && freed > 0) {
+                break;
             }
-            let db = self.random_database(shared);
-            let Some(shard) = shared.store.random_shard(db, self.scratch.rng.next_u64()) else {
+            let db = self.random_database(shared, policy.is_volatile());
+            let random = self.scratch.rng.next_u64();
+            let shard = if nth < shards {
+                shared.store.random_shard(db, random)
+            } else {
+                Some((nth - shards) as u16)
+            };
+            let Some(mut space) = shard.and_then(|shard| shared.store.try_borrow_one(shard)) else {
                 continue;
             };
-            let Some(mut space) = shared.store.try_borrow_one(shard) else {
-                continue;
-            };
+            let shard = shard.unwrap_or_default();
             freed += space
                 .shard_db(shard, db, now_ms)
                 .evict_bite(policy, goal_bytes - freed);
             invoke::removed(shared, self.party, &mut space);
         }
+        freed
     }
 
-    /// A database, chosen by its number of keys.
-    fn random_database(&mut self, shared: &Shared) -> u16 {
-        let sizes = (0..shared.store.databases()).map(|db| shared.store.dbsize(db));
+    /// A database, chosen by its number of keys, or of keys that expire.
+    fn random_database(&mut self, shared: &Shared, expiring: bool) -> u16 {
+        let size = |db| {
+            if expiring {
+                shared.store.expires_size(db)
+            } else {
+                shared.store.dbsize(db)
+            }
+        };
+        let sizes = (0..shared.store.databases()).map(size);
         let mut nth = self.scratch.rng.below(sizes.clone().sum());
         for (db, size) in sizes.enumerate() {
             if nth < size {
