@@ -173,6 +173,7 @@ fn execute(shared: &Shared, party: usize, scratch: &mut Scratch, job: &Job) -> V
     if called == invoke::Called::Failed {
         crate::stats::add(&stats.failed, 1);
     }
+    crate::stats::add(&shared.stats.party(party).executed, 1);
     job.client.commands.fetch_add(1, Relaxed);
     shared
         .slowlog

@@ -13,8 +13,10 @@ pub enum State {
     Ready,
     /// A shard (or the gate) was busy; the command will be tried again. Nothing is held.
     Aside,
-    /// Its command runs on a helper thread, or it waits for an answer from elsewhere.
+    /// Its command runs on a helper thread; the reply is sent also when the client will send no more.
     Away,
+    /// Its command waits for something that may never come (`WAIT`); pointless once the client will send no more.
+    Blocked,
     /// The client does not read its replies; execution goes on when they have drained.
     Full,
     /// Commands wait for `CLIENT UNPAUSE` or the pause's end.

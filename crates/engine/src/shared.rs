@@ -71,7 +71,7 @@ impl StartFacts {
             run_id: format!("{:016x}{:016x}{:08x}", secret(), secret(), secret() as u32),
             executable: std::env::current_exe().unwrap_or_default(),
             // Redis shows an absolute path, since `CONFIG REWRITE` must work after a change of `dir`.
-            config_file: config_file.map(|path| std::path::absolute(&path).unwrap_or(path)),
+            config_file,
             workers,
             seed: secret(),
             machine_bytes: machine_bytes(),

@@ -3,7 +3,7 @@
 use crate::registry::{CommandId, Entry, Registry, Runner};
 use crate::session::Session;
 use crate::shared::Shared;
-use pantala_borrow::ShardSet;
+use pantala_borrow::{Attempt, ShardSet};
 use pantala_commands::KeyAt;
 use pantala_protocol::{Args, OwnedArgs};
 use pantala_store::{Key, KeyHash, Space, WatchFlag};
@@ -20,6 +20,9 @@ pub struct Queued {
     /// Its keys, as a range of [`Queue::keys`].
     pub keys: Range<u32>,
 }
+
+/// What a queued command takes beside its arguments: its place, and the headers of its two allocations.
+const PER_COMMAND_BYTES: usize = size_of::<Queued>() + 2 * 16;
 
 /// The transaction that a client is queueing.
 #[derive(Default)]
@@ -45,12 +48,16 @@ impl Queue {
     pub fn push(&mut self, entry: &Entry, args: Args<'_>, keys: &[KeyAt]) {
         let first = self.keys.len() as u32;
         self.keys.extend_from_slice(keys);
-        self.bytes += args
-            .iter()
-            .map(|arg| arg.len() + size_of::<(u32, u32)>())
-            .sum::<usize>();
+        self.bytes += PER_COMMAND_BYTES
+            + size_of_val(keys)
+            + args
+                .iter()
+                .map(|arg| arg.len() + size_of::<(u32, u32)>())
+                .sum::<usize>();
         self.needs_all |= matches!(entry.runner, Runner::All(_) | Runner::Walk(_));
-        self.writes |= entry.spec.flags.contains(pantala_commands::Flags::WRITE);
+        self.writes |= entry.spec.flags.intersects(
+            pantala_commands::Flags::WRITE.union(pantala_commands::Flags::MAY_REPLICATE),
+        );
         self.needs_memory |= entry.spec.flags.contains(pantala_commands::Flags::DENYOOM);
         self.commands.push(Queued {
             command: entry.id,
@@ -132,8 +139,8 @@ pub fn discard(shared: &Shared, session: &mut Session, held: Option<&mut Space<'
     unwatch(shared, session, held);
 }
 
-/// Forgets the watched keys whose shards are in `space`; the rest are forgotten lazily: a mark on a dropped flag is harmless and
-/// the store drops marks that nobody else holds when it next meets them.
+/// Forgets the watched keys. Those whose shards are busy (or not in `held`) are forgotten lazily: a mark on a dropped flag is harmless, and
+/// the store drops flags that nobody else holds when it next meets them.
 pub fn unwatch(shared: &Shared, session: &mut Session, held: Option<&mut Space<'_>>) {
     let Some(watching) = session.watching.take() else {
         return;
@@ -149,10 +156,8 @@ pub fn unwatch(shared: &Shared, session: &mut Session, held: Option<&mut Space<'
         }
         None => {
             for watched in &watching.keys {
-                if let Some(mut space) = shared
-                    .store
-                    .try_borrow_one(shared.store.shard_of(watched.hash))
-                {
+                let shard = ShardSet::one(shared.store.shard_of(watched.hash));
+                if let Ok(mut space) = shared.store.try_borrow(&shard, &mut Attempt::new()) {
                     space.unwatch(watched.db, &watched.key(), &watching.flag);
                 }
             }

@@ -1,4 +1,4 @@
-//! Replies that come after a while: `WAIT`, `DEBUG SLEEP`. One thread waits for all of them; it exists only while there are any.
+//! Replies that come after a while: `WAIT`. One thread waits for all of them; it exists only while there are any.
 //!
 //! A connection waits for at most one such reply, and its place takes over that of an earlier tenant who left, so there are never
 //! more entries than places for connections.

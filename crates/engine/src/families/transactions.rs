@@ -195,7 +195,17 @@ fn run_queue<'s>(
 ) -> Result<Next, Error> {
     let shared = turn.shared;
     let mut last = Next::Continue;
+    let limit_bytes = turn
+        .settings
+        .client_output_buffer_limit
+        .normal
+        .hard_limit_bytes;
     for queued in &queue.commands {
+        if limit_bytes != 0 && turn.io.out_len(turn.conn) as u64 > limit_bytes {
+            // The transaction runs to its end, but nobody will read its replies: they are not gathered any more.
+            stats::add(&shared.stats.party(turn.party).closed_for_output, 1);
+            turn.io.close(turn.conn);
+        }
         let entry = shared.registry.entry(queued.command);
         let args = queued.args.as_args();
         if shared.clients.monitors() != 0 {

@@ -14,6 +14,9 @@ use pantala_protocol::{Args, OwnedArgs, Parsed, ProtocolError, Span};
 /// Most commands per batch: enough to overlap the waits for memory, few enough that what was prefetched is still in the cache.
 pub const BATCH_MAX: usize = 32;
 
+/// Places for arguments that are kept from batch to batch.
+const KEPT_MAX: usize = 16 * 1024;
+
 /// Which command an item names.
 #[derive(Clone, Copy)]
 pub enum Named {
@@ -64,6 +67,10 @@ pub enum Parsing {
 
 impl Batch {
     /// Parses commands from `input[*at..]`, at most `limit`; `*at` moves behind them.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that parsing touches, borrowed apart"
+    )]
     pub fn fill(
         &mut self,
         shared: &Shared,
@@ -77,6 +84,11 @@ impl Batch {
         self.items.clear();
         self.keys.clear();
         self.spans.clear();
+        // What one command with very many arguments needed is not kept for all others.
+        if self.spans.capacity() > KEPT_MAX {
+            self.spans.shrink_to(KEPT_MAX);
+            self.keys.shrink_to(KEPT_MAX);
+        }
         self.end = *at;
         let (mut last_name, mut last) = (&[][..], None);
         while self.items.len() < limit {

@@ -13,11 +13,14 @@ use pantala_protocol::Parser;
 use pantala_reactor::{ConnId, Io};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// A waiting session whose backlog is larger is not read from until it has been executed.
 const BACKLOG_HIGH_BYTES: usize = 1024 * 1024;
 /// An emptied backlog buffer above this size is given back to the system.
 const BACKLOG_KEPT_BYTES: usize = 16 * 1024;
+/// How long one connection's backlog may keep a worker from the others.
+const TURN_SHARE: Duration = Duration::from_millis(2);
 
 impl Core {
     /// Executes what arrived, or keeps it when the session waits.
@@ -56,6 +59,9 @@ impl Core {
             session.pending.clear();
             session.pending_at = 0;
         }
+        if !io.is_open(conn) {
+            return;
+        }
         let missing = match &session.memcached {
             None => session.parser.needs(),
             Some(client) => client.needs(),
@@ -70,6 +76,7 @@ impl Core {
         session.pending.extend_from_slice(bytes);
         if session.backlog() as u64 > self.settings.client_query_buffer_limit_bytes {
             stats::add(&shared.stats.party(self.party).closed_for_query, 1);
+            session.state = State::Closing;
             io.close(conn);
         } else if session.state != State::Ready && session.backlog() > BACKLOG_HIGH_BYTES {
             io.pause(conn);
@@ -118,6 +125,7 @@ impl Core {
         }
         let mut at = 0;
         let mut batch = std::mem::take(&mut self.batch);
+        let began = self.last_end.max(io.now());
         let used = loop {
             // Before authentication the limits may change with the next command.
             let limits = Limits {
@@ -145,7 +153,14 @@ impl Core {
                 }
             }
             match parsing {
-                Parsing::More => {}
+                Parsing::More => {
+                    if self.last_end.saturating_duration_since(began) > TURN_SHARE {
+                        // The others of this worker have their turn before it goes on.
+                        session.state = State::Aside;
+                        self.retry_soon = true;
+                        break at;
+                    }
+                }
                 Parsing::Exhausted => break at,
                 Parsing::Broken(error) => {
                     error.write_reply(io.out(conn));
@@ -200,7 +215,8 @@ impl Core {
             nth += 1;
             let before = io.out_len(conn);
             let step = self.step(shared, io, conn, session, batch, item, input, &mut tally);
-            if session.reply_mode != ReplyMode::On {
+            // What has not run yet keeps its claim to silence until it has.
+            if session.reply_mode != ReplyMode::On && matches!(step, Step::Done | Step::Close) {
                 silence(io, conn, session, before);
             }
             let after = batch.items.get(nth).map_or(batch.end, |next| next.start);
@@ -216,8 +232,8 @@ impl Core {
                     stopped = Some(item.start);
                     break;
                 }
-                Step::Away => {
-                    session.state = State::Away;
+                Step::Away(state) => {
+                    session.state = state;
                     // The command itself is on its way; what follows it waits.
                     stopped = Some(after);
                     break;
@@ -352,9 +368,14 @@ impl Core {
         if session.reply_mode != ReplyMode::On {
             silence(io, conn, session, before);
         }
-        if session.state == State::Away {
-            self.carry_on(shared, io, conn, session);
+        session.card.active_ms.store(io.unix_ms(), Relaxed);
+        if !matches!(session.state, State::Away | State::Blocked) {
+            return;
         }
+        if io.out_len(conn) > Io::OUT_HIGH && self.is_flooded(shared, io, conn, session) {
+            return;
+        }
+        self.carry_on(shared, io, conn, session);
     }
 
     /// For whom commands of this session run.
@@ -377,7 +398,8 @@ impl Core {
 
 /// Takes back the reply of a command whose client wants none (`CLIENT REPLY OFF|SKIP`).
 fn silence(io: &mut Io, conn: ConnId, session: &mut Session, before: usize) {
-    let surplus = io.out_len(conn) - before;
+    // Nothing is left of the output when the command closed its connection.
+    let surplus = io.out_len(conn).saturating_sub(before);
     let out = io.out(conn);
     out.truncate(out.len() - surplus.min(out.len()));
     session.reply_mode = match session.reply_mode {

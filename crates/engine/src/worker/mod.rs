@@ -42,8 +42,12 @@ struct Core {
     scratch: Scratch,
     batch: Batch,
     memcached_buffers: crate::memcached::Buffers,
-    /// Sessions that wait for a shard, the gate or the end of a pause, oldest first.
+    /// Sessions that wait for a shard, the gate or their next turn, oldest first.
     aside: Vec<ConnId>,
+    /// Sessions that wait for the end of a pause, oldest first.
+    paused: Vec<ConnId>,
+    /// A pause may have ended: paused sessions look again.
+    look_at_paused: bool,
     /// Sessions that monitor.
     monitors: Vec<ConnId>,
     /// End of the last batch, so that one clock reading serves as its end and the next one's start.
@@ -99,6 +103,8 @@ impl Worker {
             batch: Batch::default(),
             memcached_buffers: crate::memcached::Buffers::default(),
             aside: Vec::new(),
+            paused: Vec::new(),
+            look_at_paused: false,
             monitors: Vec::new(),
             last_end: clock::now(),
             background: background::Background::default(),
@@ -161,6 +167,8 @@ impl Service for Worker {
             &shared.stats.party(core.party).read_bytes,
             bytes.len() as u64,
         );
+        // Also a part of a command shows that the client is there.
+        session.card.active_ms.store(io.unix_ms(), Relaxed);
         core.feed(shared, io, conn, &mut session, bytes);
         core.put_back(io, conn, session);
     }
@@ -178,7 +186,10 @@ impl Service for Worker {
         if let Some(mut session) = core.sessions.take(conn) {
             crate::transaction::unwatch(shared, &mut session, None);
             shared.store.locks().abandon(&mut session.attempt);
-            core.aside.retain(|&other| other != conn);
+            if session.listed {
+                core.aside.retain(|&other| other != conn);
+                core.paused.retain(|&other| other != conn);
+            }
             core.monitors.retain(|&other| other != conn);
             shared.clients.remove(&session.card);
         }
@@ -213,8 +224,7 @@ impl Service for Worker {
             }
             Mail::Close { conn, flush: false } => io.close(conn),
             Mail::Monitor(line) => core.show_monitors(io, &line),
-            // The waiting sessions look again in `turn`.
-            Mail::PauseChanged => {}
+            Mail::PauseChanged => core.look_at_paused = true,
             Mail::Stop => core.stopping = true,
         }
     }
@@ -227,6 +237,11 @@ impl Service for Worker {
     fn turn(&mut self, io: &mut Io) -> Next {
         let Self { shared, core } = self;
         core.notice_settings(shared);
+        if core.look_at_paused {
+            core.look_at_paused = false;
+            let paused = std::mem::take(&mut core.paused);
+            core.aside.extend(paused);
+        }
         core.retry_aside(shared, io);
         if core.stopping {
             io.stop();
@@ -259,7 +274,10 @@ impl Core {
                 continue;
             };
             session.listed = false;
-            self.carry_on(shared, io, conn, &mut session);
+            // One of those before it may have ended it (`CLIENT KILL`).
+            if io.is_open(conn) && matches!(session.state, State::Aside | State::Paused) {
+                self.carry_on(shared, io, conn, &mut session);
+            }
             self.put_back(io, conn, session);
         }
     }
@@ -271,12 +289,18 @@ impl Core {
             State::Closing => io.close_after_flush(conn),
             // All that the peer sent is answered; what is left of an unfinished command will never be finished.
             State::Ready if session.ended => io.close_after_flush(conn),
+            // Its client has given up, as Redis sees it, on an answer that may never come and on commands that have not begun.
+            State::Blocked | State::Paused if session.ended => io.close_after_flush(conn),
             State::Aside | State::Paused if session.listed => {}
-            State::Aside | State::Paused => {
+            State::Aside => {
                 session.listed = true;
                 self.aside.push(conn);
             }
-            State::Ready | State::Away | State::Full => {}
+            State::Paused => {
+                session.listed = true;
+                self.paused.push(conn);
+            }
+            State::Ready | State::Away | State::Blocked | State::Full => {}
         }
         self.sessions.insert(conn, session);
     }

@@ -27,8 +27,8 @@ pub(super) enum Step {
     Close,
     /// Nothing was done; the session waits in this state and the command runs again later.
     Wait(State),
-    /// It runs elsewhere; its reply will come by mail.
-    Away,
+    /// It runs elsewhere, or waits; its reply will come by mail, and until then the session is in this state.
+    Away(State),
 }
 
 /// What became of a command on the short way.
@@ -150,6 +150,10 @@ impl Core {
     }
 
     /// The short way: a command on keys of a session that [`is_plain`](Self::is_plain).
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the pieces of a worker that a command may touch, borrowed apart"
+    )]
     #[inline]
     pub(super) fn short_step(
         &mut self,
@@ -282,7 +286,9 @@ impl Core {
         text: &str,
     ) -> Step {
         transaction::discard(shared, session, None);
-        let text = format!("EXECABORT Transaction discarded because of: {text}");
+        // The inner text keeps its code, unless it is the general one.
+        let inner = text.strip_prefix("ERR ").unwrap_or(text);
+        let text = format!("EXECABORT Transaction discarded because of: {inner}");
         self.refuse(shared, io, conn, session, Some(entry), &text)
     }
 
@@ -529,7 +535,10 @@ impl Core {
                 self.retry_soon = true;
                 Step::Wait(State::Aside)
             }
-            Next::Away => Step::Away,
+            Next::Away => {
+                self.note_time(shared, io, session, entry, args, started, tally);
+                Step::Away(State::Blocked)
+            }
         }
     }
 
@@ -555,7 +564,7 @@ impl Core {
             no_touch: session.no_touch,
             client: Arc::clone(&session.card),
         });
-        Step::Away
+        Step::Away(State::Away)
     }
 
     /// Whether commands are so interesting that each is timed by itself.

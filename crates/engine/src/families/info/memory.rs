@@ -136,4 +136,7 @@ pub(super) fn memory(view: &View<'_>, lines: &mut Lines) {
     lines.field("mem_aof_buffer", 0);
     lines.field("mem_allocator", "pantala");
     lines.field("active_defrag_running", 0);
+    let store = view.shared.store.stats();
+    lines.field("lazyfree_pending_objects", store.lazy_waiting);
+    lines.field("lazyfreed_objects", store.lazy_freed);
 }

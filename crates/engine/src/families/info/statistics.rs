@@ -46,9 +46,15 @@ pub(super) fn stats(view: &View<'_>, lines: &mut Lines) {
     lines.field("keyspace_misses", keys.misses);
     lines.field("pubsub_channels", 0);
     lines.field("pubsub_patterns", 0);
+    lines.field("pubsubshard_channels", 0);
     // Snapshots do not fork.
     lines.field("latest_fork_usec", 0);
     lines.field("total_forks", 0);
+    lines.field("migrate_cached_sockets", 0);
+    lines.field("slave_expires_tracked_keys", 0);
+    lines.field("tracking_total_keys", 0);
+    lines.field("tracking_total_items", 0);
+    lines.field("tracking_total_prefixes", 0);
     lines.field("unexpected_error_replies", 0);
     lines.field(
         "total_error_replies",
