@@ -52,7 +52,7 @@ pub struct StartFacts {
     pub run_id: String,
     /// The binary.
     pub executable: PathBuf,
-    /// The configuration file, if one was given.
+    /// The configuration file, if one was given: an absolute path, since `CONFIG REWRITE` must work after a change of `dir`.
     pub config_file: Option<PathBuf>,
     /// Number of worker threads.
     pub workers: usize,
@@ -70,7 +70,6 @@ impl StartFacts {
             started_ms: crate::worker::clock::unix_ms(),
             run_id: format!("{:016x}{:016x}{:08x}", secret(), secret(), secret() as u32),
             executable: std::env::current_exe().unwrap_or_default(),
-            // Redis shows an absolute path, since `CONFIG REWRITE` must work after a change of `dir`.
             config_file,
             workers,
             seed: secret(),

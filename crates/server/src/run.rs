@@ -23,11 +23,15 @@ pub fn run(loaded: Loaded) -> Result<(), String> {
     for warning in &loaded.warnings {
         log::warn!("{warning}");
     }
+    // Before the folder changes, to which the path may be relative.
+    let config_file = loaded
+        .config_file
+        .map(|path| std::path::absolute(&path).unwrap_or(path));
     std::env::set_current_dir(&settings.dir)
         .map_err(|error| format!("Can't chdir to '{}': {error}", settings.dir))?;
     make_room_for_clients(&mut settings);
     let pidfile = settings.pidfile.clone();
-    let server = Server::start(settings, loaded.config_file)?;
+    let server = Server::start(settings, config_file)?;
     let end = ways_to_end(&server.shared)?;
     if !pidfile.is_empty() {
         std::fs::write(&pidfile, format!("{}\n", std::process::id()))
