@@ -21,6 +21,9 @@ const AGE_EVERY_MS: i64 = 3_600_000;
 /// Where background work is. Shared by all workers; each field is a hint, so relaxed atomics are enough.
 pub(crate) struct Background {
     shard: AtomicUsize,
+    bites: AtomicUsize,
+    /// A shard where more waits to be freed than one bite frees, plus 1; 0: none is known.
+    freeing: AtomicUsize,
     /// Shards that compaction still has to walk, after slabs were marked.
     evacuating: AtomicUsize,
     search_at_ms: AtomicI64,
@@ -46,6 +49,8 @@ impl Background {
     pub(crate) fn new() -> Self {
         Self {
             shard: AtomicUsize::new(0),
+            bites: AtomicUsize::new(0),
+            freeing: AtomicUsize::new(0),
             evacuating: AtomicUsize::new(0),
             search_at_ms: AtomicI64::new(0),
             found_more: AtomicBool::new(false),
@@ -66,7 +71,7 @@ impl Store {
     ) -> BiteProgress {
         let state = &self.background;
         self.look_around(now_ms);
-        let id = (state.shard.fetch_add(1, Relaxed) % self.shards()) as ShardId;
+        let id = self.next_shard();
         let mut progress = BiteProgress::default();
         let Some(mut space) = self.try_borrow_one(id) else {
             progress.skipped = true;
@@ -74,7 +79,10 @@ impl Store {
             return progress;
         };
         if let Some(shard) = space.borrow().get_mut(id) {
-            progress.busy |= !shard.lazy_bite(BUDGET);
+            if !shard.lazy_bite(BUDGET) {
+                state.freeing.store(usize::from(id) + 1, Relaxed);
+            }
+            progress.busy |= self.lazy.waiting.load(Relaxed) > 0;
         }
         if expire {
             progress.expired = self.expire_in(&mut space, id, now_ms);
@@ -93,6 +101,19 @@ impl Store {
         drop(space);
         progress.busy |= self.heap().purge(PURGE_PAGES) || self.heap().make_huge();
         progress
+    }
+
+    /// Every shard in turn; a large value waits in one shard only, so every other bite goes where the last one left some.
+    fn next_shard(&self) -> ShardId {
+        let state = &self.background;
+        let freeing = if state.bites.fetch_add(1, Relaxed).is_multiple_of(2) {
+            state.freeing.swap(0, Relaxed)
+        } else {
+            0
+        };
+        freeing
+            .checked_sub(1)
+            .unwrap_or_else(|| state.shard.fetch_add(1, Relaxed) % self.shards()) as ShardId
     }
 
     /// Bites until nothing is left to do: for tests and for whoever has nothing else to do.

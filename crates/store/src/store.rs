@@ -108,7 +108,7 @@ pub struct Store {
     hasher: Arc<Hasher>,
     heap: Arc<Heap>,
     counts: Box<[DbCount]>,
-    lazy: Arc<LazyCounts>,
+    pub(crate) lazy: Arc<LazyCounts>,
     cas: AtomicU64,
     access: AtomicU32,
     pub(crate) background: crate::background::Background,

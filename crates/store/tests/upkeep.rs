@@ -432,3 +432,30 @@ fn a_flush_hands_over_what_a_cut_still_needs() {
     assert_eq!(keys.len(), 5_000);
     assert!(!keys.contains(&b"new"[..].into()));
 }
+
+/// A worker goes on with bites while one says that there is more to do, and pauses when none does: freeing must not need a whole round
+/// of all shards for each bite of one value.
+#[test]
+fn a_large_value_is_freed_without_a_pause() {
+    const BYTES: u64 = 64 << 20;
+    let store = store(2);
+    let before = store.used_memory();
+    {
+        let mut space = all(&store);
+        let mut db = space.db(0, NOW);
+        let key = db.key(b"large");
+        let mut slot = db.slot_quiet(&key);
+        let mut tree = slot.new_tree();
+        tree.edit().grow(BYTES);
+        slot.put_tree(Kind::String, Encoding::RAW, tree, PutMeta::CLEAR);
+        assert!(slot.remove());
+    }
+    assert!(store.used_memory() > before + BYTES / 2);
+    let mut bites = 0;
+    while store.bite(NOW, true, &mut |_| {}).busy {
+        bites += 1;
+        assert!(bites < 1_000);
+    }
+    assert_eq!(store.stats().lazy_waiting, 0);
+    assert!(store.used_memory() < before + BYTES / 64);
+}
