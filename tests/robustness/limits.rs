@@ -114,6 +114,31 @@ fn the_output_buffer_limit_closes() {
     assert!(bystander.stop() < Duration::from_secs(2));
 }
 
+/// Redis's "Obuf limit, KEYS stopped mid-run": the limit counts replies before the socket takes them.
+#[test]
+fn a_small_output_buffer_limit_closes_too() {
+    let server = Options::new(Kind::Pantala).start();
+    let mut setup = server.conn();
+    let limit = [
+        "CONFIG",
+        "SET",
+        "client-output-buffer-limit",
+        "normal 100000 0 0",
+    ];
+    assert_eq!(setup.call(&limit).expect("a reply").text(), "OK");
+    let big = vec![b'v'; 100_000];
+    setup
+        .call(&[b"SET".to_vec(), b"big".to_vec(), big])
+        .expect("a reply");
+    let mut greedy = server.conn_with(Duration::from_secs(5));
+    greedy
+        .send_raw(&encode(&["GET", "big"]))
+        .expect("a request");
+    assert_eq!(greedy.read_to_close().expect("closed in order"), b"");
+    let mut modest = server.conn();
+    assert_eq!(modest.cmd("PING").text(), "PONG");
+}
+
 #[test]
 fn idle_clients_are_closed_after_the_timeout() {
     let server = Options::new(Kind::Pantala).set("timeout", "1").start();

@@ -239,7 +239,7 @@ impl Core {
                     break;
                 }
             }
-            if io.out_len(conn) > Io::OUT_HIGH && self.is_flooded(shared, io, conn, session) {
+            if io.out_len(conn) > self.flood_bytes && self.is_flooded(shared, io, conn, session) {
                 stopped = Some(after);
                 break;
             }
@@ -268,7 +268,7 @@ impl Core {
         let waiting = io.out_len(conn);
         // Taken out once for all: each look-up of the connection costs as much as a short command's bookkeeping.
         let mut out = io.take_out(conn);
-        let full = (out.len() + Io::OUT_HIGH).saturating_sub(waiting);
+        let full = (out.len() + self.flood_bytes).saturating_sub(waiting);
         let mut ran = 0;
         for item in items {
             match self.short_step(shared, session, batch, item, input, now_ms, &mut out, tally) {
@@ -289,7 +289,7 @@ impl Core {
         {
             session.card.last_command.store(id, Relaxed);
         }
-        if io.out_len(conn) > Io::OUT_HIGH && session.state == State::Ready {
+        if io.out_len(conn) > self.flood_bytes && session.state == State::Ready {
             // A changed state tells that the client does not read its replies.
             self.is_flooded(shared, io, conn, session);
         }
@@ -304,25 +304,25 @@ impl Core {
         conn: ConnId,
         session: &mut Session,
     ) -> bool {
-        io.send_now(conn);
-        let unsent = io.out_len(conn);
-        if unsent <= Io::OUT_HIGH {
-            return false;
-        }
         let hard = self
             .settings
             .client_output_buffer_limit
             .normal
             .hard_limit_bytes;
-        if hard != 0 && unsent as u64 > hard {
+        // As in Redis, replies count before anything of them is offered to the socket.
+        if hard != 0 && io.out_len(conn) as u64 > hard {
             stats::add(&shared.stats.party(self.party).closed_for_output, 1);
             session.state = State::Closing;
             io.close(conn);
-        } else {
+            return true;
+        }
+        io.send_now(conn);
+        let above = io.out_len(conn) > Io::OUT_HIGH;
+        if above {
             session.state = State::Full;
             io.pause(conn);
         }
-        true
+        above
     }
 
     /// One clock reading for the whole batch: each command is counted with its share.
@@ -372,7 +372,7 @@ impl Core {
         if !matches!(session.state, State::Away | State::Blocked) {
             return;
         }
-        if io.out_len(conn) > Io::OUT_HIGH && self.is_flooded(shared, io, conn, session) {
+        if io.out_len(conn) > self.flood_bytes && self.is_flooded(shared, io, conn, session) {
             return;
         }
         self.carry_on(shared, io, conn, session);

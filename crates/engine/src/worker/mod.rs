@@ -9,6 +9,7 @@ mod batch;
 pub mod clock;
 mod input;
 mod memcached;
+mod preview;
 mod step;
 
 use crate::clients::{Arrival, Card};
@@ -38,9 +39,12 @@ struct Core {
     limits: Limits,
     /// `maxmemory` in bytes; 0: no limit.
     maxmemory_bytes: u64,
+    /// Unsent replies of one client, in bytes, above which it is looked at.
+    flood_bytes: usize,
     sessions: Sessions,
     scratch: Scratch,
     batch: Batch,
+    preview: preview::Preview,
     memcached_buffers: crate::memcached::Buffers,
     /// Sessions that wait for a shard, the gate or their next turn, oldest first.
     aside: Vec<ConnId>,
@@ -94,6 +98,7 @@ impl Worker {
             party: index,
             limits: limits_of(&settings),
             maxmemory_bytes: settings.maxmemory.bytes(shared.facts.machine_bytes),
+            flood_bytes: flood_bytes(&settings),
             settings,
             settings_version,
             sessions: Sessions::default(),
@@ -101,6 +106,7 @@ impl Worker {
                 shared.facts.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ),
             batch: Batch::default(),
+            preview: preview::Preview::default(),
             memcached_buffers: crate::memcached::Buffers::default(),
             aside: Vec::new(),
             paused: Vec::new(),
@@ -119,6 +125,14 @@ fn limits_of(settings: &Settings) -> Limits {
     Limits {
         bulk_bytes: settings.proto_max_bulk_len_bytes,
         ..Limits::default()
+    }
+}
+
+/// A hard limit of replies below the reactor's mark must be noticed too.
+fn flood_bytes(settings: &Settings) -> usize {
+    match settings.client_output_buffer_limit.normal.hard_limit_bytes {
+        0 => Io::OUT_HIGH,
+        hard => usize::try_from(hard).map_or(Io::OUT_HIGH, |hard| hard.min(Io::OUT_HIGH)),
     }
 }
 
@@ -171,6 +185,14 @@ impl Service for Worker {
         session.card.active_ms.store(io.unix_ms(), Relaxed);
         core.feed(shared, io, conn, &mut session, bytes);
         core.put_back(io, conn, session);
+    }
+
+    fn coming(&mut self, conn: ConnId, bytes: &[u8]) {
+        self.core.preview(&self.shared, conn, bytes);
+    }
+
+    fn come(&mut self) {
+        self.core.previewed(&self.shared);
     }
 
     fn ended(&mut self, io: &mut Io, conn: ConnId) {
@@ -261,6 +283,7 @@ impl Core {
             self.settings = shared.settings();
             self.limits = limits_of(&self.settings);
             self.maxmemory_bytes = self.settings.maxmemory.bytes(shared.facts.machine_bytes);
+            self.flood_bytes = flood_bytes(&self.settings);
         }
     }
 
