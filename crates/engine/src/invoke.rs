@@ -116,6 +116,7 @@ pub fn call<'s>(
 ) -> Called {
     let start = out.len();
     space.set_no_touch(caller.no_touch);
+    space.set_expiry_mode(shared.expiry_mode(caller.now_ms));
     let listening = if space.has_watches() {
         Listening::KEYS
     } else {

@@ -10,7 +10,7 @@ use crate::stats::Stats;
 use pantala_borrow::Wake;
 use pantala_config::{EvictionPolicy, Settings};
 use pantala_reactor::{ConnId, Remote};
-use pantala_store::{AccessPolicy, Store, StoreOptions};
+use pantala_store::{AccessPolicy, ExpiryMode, Store, StoreOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{
@@ -266,6 +266,15 @@ impl Shared {
     pub fn send_all(&self, mail: impl Fn() -> Mail) {
         for worker in 0..self.facts.workers {
             self.send(worker, mail());
+        }
+    }
+
+    /// What commands do with expired keys: during a pause the data stand still, so those stay, though nobody sees them.
+    #[inline]
+    pub fn expiry_mode(&self, now_ms: i64) -> ExpiryMode {
+        match self.pause.holds(true, now_ms) {
+            Some(_) => ExpiryMode::Hide,
+            None => ExpiryMode::Remove,
         }
     }
 

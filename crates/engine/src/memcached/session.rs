@@ -346,9 +346,11 @@ impl Session {
         hashes: &[KeyHash],
     ) -> Result<Space<'s>, ShardId> {
         let store = call.env.store();
+        let mode = call.env.shared.expiry_mode(call.env.now_ms);
         if let [hash] = hashes
-            && let Some(space) = store.try_borrow_one(store.shard_of(*hash))
+            && let Some(mut space) = store.try_borrow_one(store.shard_of(*hash))
         {
+            space.set_expiry_mode(mode);
             return Ok(space);
         }
         let set = &mut call.buffers.set;
@@ -357,7 +359,9 @@ impl Session {
             set.push(store.shard_of(hash));
         }
         set.seal();
-        store.try_borrow(set, &mut self.attempt)
+        let mut space = store.try_borrow(set, &mut self.attempt)?;
+        space.set_expiry_mode(mode);
+        Ok(space)
     }
 
     /// `get`, `gets`, `gat`, `gats`: in groups of keys, each group at one moment.
