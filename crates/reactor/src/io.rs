@@ -25,6 +25,14 @@ pub trait Service: Sized {
     /// After [`Io::resume`], what was kept meanwhile comes in one piece, which may be large.
     fn received(&mut self, io: &mut Io, conn: ConnId, bytes: &[u8]);
 
+    /// Bytes that will be handed to [`received`](Self::received) in this turn, shown before any of them is, when several
+    /// connections have some. Only a hint, so that a service can bring near what it will need; nothing may be done with
+    /// them. Not every driver can tell.
+    fn coming(&mut self, _conn: ConnId, _bytes: &[u8]) {}
+
+    /// Everything was shown by [`coming`](Self::coming).
+    fn come(&mut self) {}
+
     /// The peer will send no more; all its bytes have been delivered. The service decides when to close. May be
     /// called for a paused connection if no bytes wait behind the pause, so that a service can notice that the peer
     /// of a blocked connection went away.

@@ -15,7 +15,7 @@ pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 const BUFFERS_MAX: u16 = 256;
 /// Buffers that a worker starts with, 512 KiB. Pages become resident when the kernel first fills them.
 const BUFFERS_FIRST: u16 = 32;
-/// Buffers that came back since the last shortage, after which more than `BUFFERS_FIRST` are not needed any more.
+/// Buffers that came back since the last shortage, after which more than `BUFFERS_FIRST` seem not to be needed any more.
 const CALM_AFTER: u32 = 256;
 /// The group's number in its ring.
 pub(crate) const GROUP: u16 = 0;
@@ -81,6 +81,8 @@ pub(crate) struct BufferRing {
     spare: Vec<u16>,
     /// Buffers that came back since the kernel last ran out of them.
     calm: u32,
+    /// So many must have come back before memory is given up. Grows when that turns out to have been too early.
+    calm_after: u32,
     /// Our copy of the ring's tail, published after each change.
     tail: u16,
 }
@@ -94,6 +96,7 @@ impl BufferRing {
             provided: 0,
             spare: Vec::new(),
             calm: 0,
+            calm_after: CALM_AFTER,
             tail: 0,
         };
         // SAFETY: the mapping has room for that many entries, is page-aligned, and lives as long as the ring is used.
@@ -129,6 +132,9 @@ impl BufferRing {
     /// The kernel ran out of buffers: doubles their number, within the bound.
     pub fn double(&mut self) -> bool {
         self.calm = 0;
+        if !self.spare.is_empty() {
+            self.calm_after = self.calm_after.saturating_mul(16);
+        }
         self.grow(self.in_use())
     }
 
@@ -155,7 +161,7 @@ impl BufferRing {
     /// Gives a buffer back to the kernel; or, when a burst that needed many is over, its memory to the system.
     pub fn give_back(&mut self, id: u16) {
         self.calm = self.calm.saturating_add(1);
-        if self.calm > CALM_AFTER && self.in_use() > BUFFERS_FIRST {
+        if self.calm > self.calm_after && self.in_use() > BUFFERS_FIRST {
             self.memory.release(usize::from(id) * BUFFER_BYTES);
             self.spare.push(id);
             return;

@@ -199,6 +199,26 @@ impl Uring {
         }
     }
 
+    /// Shows the service what several connections will be given.
+    fn announce<S: Service>(&self, service: &mut S, batch: &[Done]) {
+        let Some(buffers) = &self.buffers else {
+            return;
+        };
+        let pieces = || {
+            batch.iter().filter_map(|done| match untag(done.data) {
+                (Some(Operation::Receive), id) if done.result > 0 => {
+                    let buffer = cqueue::buffer_select(done.flags)?;
+                    Some((id, buffers.filled(buffer, done.result as usize)))
+                }
+                _ => None,
+            })
+        };
+        if pieces().nth(1).is_some() {
+            pieces().for_each(|(id, bytes)| service.coming(id, bytes));
+            service.come();
+        }
+    }
+
     /// A receive's completion: bytes, the end, an error, or the news that it must be armed again.
     fn received<S: Service>(&mut self, io: &mut Io, service: &mut S, id: ConnId, done: Done) {
         let more = cqueue::more(done.flags);
@@ -373,6 +393,7 @@ impl Backend for Uring {
 
     fn dispatch<S: Service>(&mut self, io: &mut Io, service: &mut S) {
         let mut batch = std::mem::take(&mut self.batch);
+        self.announce(service, &batch);
         for &done in &batch {
             let (operation, id) = untag(done.data);
             match operation {
