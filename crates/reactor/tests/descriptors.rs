@@ -21,6 +21,7 @@ fn without_descriptors_the_acceptor_waits_and_says_so() {
         let acceptor = Acceptor::start(
             stage.pool.intake(),
             AcceptorOptions {
+                rejected: Arc::default(),
                 tcp_keepalive_s: Arc::new(AtomicU32::new(0)),
                 log: Box::new(move |line| log.send(line.to_owned()).expect("open")),
             },
