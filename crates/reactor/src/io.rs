@@ -9,7 +9,7 @@ use crate::pool::Driver;
 use crate::sys;
 use crate::timers::{Purpose, Timers};
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// What runs on a worker. One value per worker thread, made and dropped on that thread.
 ///
@@ -438,6 +438,9 @@ impl Io {
             return;
         }
         if conn.has(flag::FLUSHING) {
+            if let Some(fd) = conn.fd.as_ref() {
+                discard_input(fd.as_fd());
+            }
             conn.set(flag::CLOSING);
             self.closing.push(id);
         } else if conn.has(flag::ABOVE_HIGH) {
@@ -463,5 +466,17 @@ impl Io {
             }
         }
         self.output_empty(slot);
+    }
+}
+
+/// Reads what has arrived and throws it away: a socket that is closed with unread bytes answers with a reset, and a reset makes
+/// the peer lose what it has not read yet of our last words. Bounded, since a peer that goes on sending is its own fault.
+fn discard_input(fd: BorrowedFd<'_>) {
+    const PIECES_MAX: usize = 64;
+    let mut piece = [0; 4096];
+    for _ in 0..PIECES_MAX {
+        if !matches!(sys::recv(fd, &mut piece), Ok(count) if count > 0) {
+            return;
+        }
     }
 }
