@@ -212,6 +212,13 @@ fn deletion_and_administration() {
     check(b"version x y\r\n", &["<Version>"]);
     check(b"quit x\r\nget a\r\n", &["<Quit>"]);
     check(b"stats\r\n", &["<Stats(Tokens([]))>"]);
+    // As memcached's strtol-testing.t wants it.
+    check(b"slabs automove invalid\r\n", &[BAD]);
+    check(b"slabs automove 9\r\n", &["ERROR\r\n"]);
+    check(
+        b"slabs automove 1\r\n",
+        &["CLIENT_ERROR slab reassignment disabled\r\n"],
+    );
     check(
         b"cache_memlimit 64\r\n",
         &["<CacheMemlimit { limit_mib: 64, noreply: false }>"],

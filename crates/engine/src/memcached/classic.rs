@@ -4,6 +4,7 @@ use super::arithmetic::{self, Change, Refused};
 use super::counters::count;
 use super::held::{DB, Held, set_expiry};
 use super::item::WRONG_TYPE;
+use super::prefixes::Event;
 use super::store::{self, Mode, Outcome, Write};
 use pantala_protocol::memcached::{Arithmetic, Delete, Store, StoreVerb, Touch, write_integer};
 use pantala_store::Key;
@@ -16,6 +17,7 @@ pub(super) const NOT_A_NUMBER: &str =
 
 /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
 pub(super) fn store(held: &mut Held<'_, '_>, key: &Key<'_>, request: &Store<'_>) {
+    held.env.note(key.bytes, Event::Set);
     let write = Write {
         mode: match request.verb {
             StoreVerb::Set => Mode::Set,
@@ -116,6 +118,7 @@ pub(super) fn touch(held: &mut Held<'_, '_>, key: &Key<'_>, request: &Touch<'_>)
 
 /// `delete`: of any type.
 pub(super) fn delete(held: &mut Held<'_, '_>, key: &Key<'_>, request: &Delete<'_>) {
+    held.env.note(key.bytes, Event::Delete);
     let found = held.remove(key);
     count(if found {
         &held.env.counters.delete_hits

@@ -1,5 +1,6 @@
 //! What `stats` counts: one set per worker, written by it alone, summed by whoever asks.
 
+use super::prefixes::Prefixes;
 use crate::stats::add;
 use std::sync::atomic::{
     AtomicI64, AtomicU64,
@@ -94,6 +95,7 @@ pub struct Common {
     workers: Box<[Counters]>,
     /// When database 0 is to be emptied, in Unix milliseconds.
     flush_at_ms: AtomicI64,
+    pub(super) prefixes: Prefixes,
 }
 
 impl Common {
@@ -103,6 +105,7 @@ impl Common {
         Self {
             workers: (0..workers).map(|_| Counters::default()).collect(),
             flush_at_ms: AtomicI64::new(NO_FLUSH),
+            prefixes: Prefixes::default(),
         }
     }
 
@@ -127,6 +130,7 @@ impl Common {
         for counters in &self.workers {
             counters.reset();
         }
+        self.prefixes.clear();
     }
 
     /// Plans or, with `None`, calls off the flush; only the last word counts, as in memcached.

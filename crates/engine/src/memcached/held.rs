@@ -3,6 +3,7 @@
 use super::counters::Counters;
 use super::expiry::Expiry;
 use super::item;
+use super::prefixes::Event;
 use crate::shared::Shared;
 use pantala_commands::Effects;
 use pantala_protocol::memcached::write_line;
@@ -25,6 +26,12 @@ pub(super) struct Env<'a> {
 impl<'a> Env<'a> {
     pub(super) fn store(&self) -> &'a Store {
         &self.shared.store
+    }
+
+    /// Notes what happens to a key, if statistics by prefix are kept.
+    #[inline]
+    pub(super) fn note(&self, key: &[u8], event: Event) {
+        self.shared.memcached.prefixes.note(key, event);
     }
 
     /// When a client's number says that an item is over.

@@ -39,7 +39,7 @@
 //! - Times to live count in milliseconds rather than by ticks of a second, and a flush removes everything at once.
 //! - `ma` with `T` always sets the expiry; memcached forgets it when the number needs another digit.
 //! - `stats` tells what is counted here; there are no slab classes, so `stats items` and `stats slabs` are empty. `cachedump`,
-//!   `cache_memlimit` and `stats detail on` are refused, `verbosity` is accepted without effect.
+//!   `cache_memlimit` is refused, `verbosity` is accepted without effect. `stats detail` shows prefixes in order, at most 16,384.
 //! - `me` and `stats conns` show our fields; the CAS number of an item that has none is shown as 0.
 
 mod announce;
@@ -53,6 +53,7 @@ mod held;
 mod item;
 mod meta;
 mod meta_get;
+mod prefixes;
 mod retrieve;
 mod session;
 mod statistics;

@@ -4,6 +4,7 @@ use super::counters::count;
 use super::expiry::Expiry;
 use super::held::{DB, Held, set_expiry};
 use super::item::{Item, WrongType, cas_of};
+use super::prefixes::Event;
 use pantala_protocol::memcached::{GetVerb, write_integer};
 use pantala_store::Key;
 use pantala_types::string::int::Decimal;
@@ -25,7 +26,9 @@ pub(super) fn one(
     } else {
         &counters.cmd_get
     });
-    if !slot.is_occupied() {
+    let found = slot.is_occupied();
+    env.note(key.bytes, if found { Event::Hit } else { Event::Miss });
+    if !found {
         count(if verb.touches() {
             &counters.touch_misses
         } else {

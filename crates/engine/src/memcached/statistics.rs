@@ -34,12 +34,11 @@ pub(super) fn answer(env: Env<'_>, settings: &Settings, mut words: Tokens<'_>, o
         (Some(b"cachedump"), Some(_)) => {
             return write_line(out, "CLIENT_ERROR stats cachedump not allowed");
         }
-        // Statistics by key prefix are not kept.
-        (Some(b"detail"), Some(b"off")) => return write_line(out, "OK"),
-        (Some(b"detail"), Some(b"on")) => {
-            return write_line(out, "SERVER_ERROR stats detail is not supported");
+        (Some(b"detail"), Some(word @ (b"on" | b"off"))) => {
+            env.shared.memcached.prefixes.turn(word == b"on");
+            return write_line(out, "OK");
         }
-        (Some(b"detail"), Some(b"dump")) => {}
+        (Some(b"detail"), Some(b"dump")) => env.shared.memcached.prefixes.write(out),
         (Some(b"detail"), _) => {
             return write_line(out, "CLIENT_ERROR usage: stats detail on|off|dump");
         }
@@ -149,7 +148,10 @@ fn show_settings(env: Env<'_>, settings: &Settings, out: &mut Vec<u8>) {
     put("flush_enabled", &yes_no(true));
     put("dump_enabled", &yes_no(false));
     put("shutdown_command", &yes_no(false));
-    put("detail_enabled", &yes_no(false));
+    put(
+        "detail_enabled",
+        &yes_no(env.shared.memcached.prefixes.is_on()),
+    );
     put("idle_timeout", &settings.timeout_seconds);
 }
 

@@ -246,6 +246,7 @@ fn parse_rare<'a>(command: &[u8], words: Tokens<'a>) -> Line<'a> {
         b"version" => Line::Request(McRequest::Version),
         b"verbosity" => verbosity(&Words::new(words)),
         b"quit" => Line::Request(McRequest::Quit),
+        b"slabs" => slabs(&Words::new(words)),
         b"cache_memlimit" => cache_memlimit(&Words::new(words)),
         b"shutdown" => Line::error("ERROR: shutdown not enabled"),
         b"watch" => Line::error("CLIENT_ERROR watch commands not allowed"),
@@ -460,6 +461,21 @@ fn verbosity<'a>(args: &Words<'a>) -> Line<'a> {
     match parse_u32(args.words[0]) {
         Some(level) => Line::Request(McRequest::Verbosity { level, noreply }),
         None => Line::quiet_error(BAD_FORMAT, noreply),
+    }
+}
+
+/// `slabs reassign|automove`: as a memcached answers whose pages are not moved between classes.
+fn slabs<'a>(args: &Words<'a>) -> Line<'a> {
+    const DISABLED: &str = "CLIENT_ERROR slab reassignment disabled";
+    let [command, level, ..] = args.words;
+    match (command, args.count) {
+        (b"reassign", 3) => Line::error(DISABLED),
+        (b"automove", 2..) => match parse_u32(level) {
+            Some(0..=2) => Line::quiet_error(DISABLED, args.noreply),
+            Some(_) => Line::quiet_error(ERROR, args.noreply),
+            None => Line::quiet_error(BAD_FORMAT, args.noreply),
+        },
+        _ => Line::error(ERROR),
     }
 }
 
