@@ -82,7 +82,7 @@ impl Store {
             if !shard.lazy_bite(BUDGET) {
                 state.freeing.store(usize::from(id) + 1, Relaxed);
             }
-            progress.busy |= self.lazy.waiting.load(Relaxed) > 0;
+            progress.busy |= self.owes_memory();
         }
         if expire {
             progress.expired = self.expire_in(&mut space, id, now_ms);

@@ -275,11 +275,29 @@ impl Store {
     /// A shard drawn with the probability of its share of the database's keys; `None` when there are no keys.
     #[must_use]
     pub fn random_shard(&self, db: u16, random: u64) -> Option<ShardId> {
-        let all = self.dbsize(db);
+        self.draw_shard(db, random, |count| &count.keys)
+    }
+
+    /// The same by its share of the keys that have an expiry.
+    #[must_use]
+    pub fn random_shard_of_expiring(&self, db: u16, random: u64) -> Option<ShardId> {
+        self.draw_shard(db, random, |count| &count.expires)
+    }
+
+    fn draw_shard(
+        &self,
+        db: u16,
+        random: u64,
+        by: impl Fn(&DbCount) -> &AtomicU64,
+    ) -> Option<ShardId> {
+        let all: u64 = self
+            .counts_of(db)
+            .map(|count| by(count).load(Relaxed))
+            .sum();
         let mut rest = ((u128::from(random) * u128::from(all)) >> 64) as u64;
         let mut last = None;
         for (shard, count) in self.counts_of(db).enumerate() {
-            let keys = count.keys.load(Relaxed);
+            let keys = by(count).load(Relaxed);
             if keys > 0 {
                 last = Some(shard as ShardId);
             }
@@ -289,6 +307,12 @@ impl Store {
             rest -= keys;
         }
         last
+    }
+
+    /// Whether something that was deleted or flushed waits to be freed by bites.
+    #[must_use]
+    pub fn owes_memory(&self) -> bool {
+        self.lazy.waiting.load(Relaxed) > 0
     }
 
     /// Bytes in use: entries, tables, nodes of large values.

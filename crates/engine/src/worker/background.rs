@@ -196,21 +196,58 @@ impl Core {
         if used <= limit {
             return true;
         }
-        let policy = evict_policy(self.settings.maxmemory_policy);
-        if policy == EvictPolicy::NoEviction {
-            return false;
+        if self.collect_debts(shared, now_ms, limit) {
+            return true;
         }
-        let freed = self.evict(shared, now_ms, policy, used - limit);
+        let policy = evict_policy(self.settings.maxmemory_policy);
+        // Another may have made room since, and others take it: something is evicted in any case, so that this command has its own.
+        let goal_bytes = shared.used_memory().saturating_sub(limit).max(1);
+        let freed = self.evict(shared, now_ms, policy, goal_bytes);
         // As in Redis, a command is refused only when nothing could be evicted: what is still too much goes with the next commands.
         freed > 0 || shared.used_memory() <= limit
+    }
+
+    /// Frees some of what was deleted or flushed already, and says whether there is room now, or will be: no key has to go then.
+    fn collect_debts(&self, shared: &Shared, now_ms: i64, limit: u64) -> bool {
+        /// The most that one command waits for, about 1 ms; more than one turn of all shards in most stores.
+        const BITES: usize = 512;
+        let party = self.party;
+        for _ in 0..BITES {
+            if !shared.store.owes_memory() {
+                return shared.used_memory() <= limit;
+            }
+            shared.store.bite(now_ms, false, &mut |space| {
+                invoke::removed(shared, party, space);
+            });
+            if shared.used_memory() <= limit {
+                return true;
+            }
+        }
+        shared.store.owes_memory()
     }
 
     /// Evicts about `goal_bytes`, at most 256 KiB, and says how much. Bounded: a command evicts more than it needs itself, so an
     /// excess shrinks command by command instead of in one mass eviction.
     fn evict(&mut self, shared: &Shared, now_ms: i64, policy: EvictPolicy, goal_bytes: u64) -> u64 {
         const GOAL_MAX_BYTES: u64 = 256 * 1024;
+        if policy == EvictPolicy::NoEviction {
+            return 0;
+        }
         let goal_bytes = goal_bytes.min(GOAL_MAX_BYTES);
-        let shards = shared.store.shards() as u64;
+        let store = &shared.store;
+        let volatile = policy.is_volatile();
+        // Counted once for all tries: each sum reads every shard's counters.
+        self.database_sizes.clear();
+        self.database_sizes
+            .extend((0..store.databases()).map(|db| match volatile {
+                true => store.expires_size(db),
+                false => store.dbsize(db),
+            }));
+        let total = self.database_sizes.iter().sum();
+        if total == 0 {
+            return 0;
+        }
+        let shards = store.shards() as u64;
         let mut freed = 0;
         // Shards are chosen by their number of keys at first; should that find nothing (only a few keys expire, say), each has
         // its turn.
@@ -218,17 +255,17 @@ impl Core {
             if freed >= goal_bytes || (nth >= shards && freed > 0) {
                 break;
             }
-            let db = self.random_database(shared, policy.is_volatile());
+            let db = self.random_database(total);
             let random = self.scratch.rng.next_u64();
-            let shard = if nth < shards {
-                shared.store.random_shard(db, random)
-            } else {
-                Some((nth - shards) as u16)
+            let shard = match nth.checked_sub(shards) {
+                Some(each) => Some(each as u16),
+                None if volatile => store.random_shard_of_expiring(db, random),
+                None => store.random_shard(db, random),
             };
-            let Some(mut space) = shard.and_then(|shard| shared.store.try_borrow_one(shard)) else {
+            let Some(shard) = shard else { continue };
+            let Some(mut space) = store.try_borrow_one(shard) else {
                 continue;
             };
-            let shard = shard.unwrap_or_default();
             freed += space
                 .shard_db(shard, db, now_ms)
                 .evict_bite(policy, goal_bytes - freed);
@@ -237,18 +274,10 @@ impl Core {
         freed
     }
 
-    /// A database, chosen by its number of keys, or of keys that expire.
-    fn random_database(&mut self, shared: &Shared, expiring: bool) -> u16 {
-        let size = |db| {
-            if expiring {
-                shared.store.expires_size(db)
-            } else {
-                shared.store.dbsize(db)
-            }
-        };
-        let sizes = (0..shared.store.databases()).map(size);
-        let mut nth = self.scratch.rng.below(sizes.clone().sum());
-        for (db, size) in sizes.enumerate() {
+    /// A database, chosen by its number of keys that may go.
+    fn random_database(&mut self, total: u64) -> u16 {
+        let mut nth = self.scratch.rng.below(total);
+        for (db, &size) in self.database_sizes.iter().enumerate() {
             if nth < size {
                 return db as u16;
             }

@@ -54,6 +54,8 @@ struct Core {
     look_at_paused: bool,
     /// Sessions that monitor.
     monitors: Vec<ConnId>,
+    /// Number of keys in each database that may be evicted, at the last look.
+    database_sizes: Vec<u64>,
     /// End of the last batch, so that one clock reading serves as its end and the next one's start.
     last_end: Instant,
     background: background::Background,
@@ -112,6 +114,7 @@ impl Worker {
             paused: Vec::new(),
             look_at_paused: false,
             monitors: Vec::new(),
+            database_sizes: Vec::new(),
             last_end: clock::now(),
             background: background::Background::default(),
             retry_soon: false,
