@@ -186,6 +186,46 @@ fn lints(root: &Path, summary: &mut Summary) {
     });
 }
 
+/// The models of memory orderings, which need the code built with loom's atomics.
+fn models(root: &Path, summary: &mut Summary) {
+    let args = [
+        "test",
+        "--package",
+        "pantala-borrow",
+        "--features",
+        "loom-model",
+        "--lib",
+    ];
+    summary.command("loom models", &mut cargo(root, &args));
+}
+
+/// The crate with most of the `unsafe` rooms under a checker of memory: Miri where the toolchain has it, else AddressSanitizer.
+fn memory(root: &Path, summary: &mut Summary) {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let nightly = |args: &[&str]| {
+        let mut command = Command::new("rustup");
+        command
+            .current_dir(root)
+            .args(["run", "nightly", "cargo"])
+            .args(args)
+            .env_remove("CARGO");
+        command
+    };
+    if works("rustup", &["run", "nightly", "cargo", "miri", "--version"]) {
+        let mut command = nightly(&["miri", "test", "--package", "pantala-store", "--lib"]);
+        command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        summary.command("memory (Miri)", &mut command);
+    } else if works("rustup", &["run", "nightly", "rustc", "--version"]) {
+        let package = ["test", "--package", "pantala-store"];
+        let what = ["--target", TARGET, "--lib", "--tests"];
+        let mut command = nightly(&[&package[..], &what].concat());
+        command.env("RUSTFLAGS", "-Zsanitizer=address");
+        summary.command("memory (AddressSanitizer)", &mut command);
+    } else {
+        println!("memory: neither Miri nor a nightly toolchain with AddressSanitizer, skipped");
+    }
+}
+
 /// `cargo xtask check`.
 pub fn check(root: &Path) -> Result<bool, String> {
     let mut summary = Summary::default();
@@ -212,6 +252,8 @@ pub fn test(root: &Path) -> Result<bool, String> {
         let args = [&["test", "--no-fail-fast"][..], &workspace].concat();
         summary.command("workspace tests", &mut cargo(root, &args));
     }
+    models(root, &mut summary);
+    memory(root, &mut summary);
     if built {
         summary.check("COMPAT.md", || compat::check(root));
     }
