@@ -1,6 +1,7 @@
 //! From settings to a running server, and back to nothing.
 
 use crate::{listen, logger};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use pantala_config::{IoDriver, Loaded, Settings};
 use pantala_engine::helpers::Helpers;
 use pantala_engine::shared::all_commands;
@@ -254,7 +255,14 @@ fn make_room_for_clients(settings: &mut Settings) {
     }
 }
 
+/// Raises the limit of open files to `wanted` as far as that is allowed, and says what it is then.
 fn raise_descriptors(wanted: u64) -> u64 {
-    rlimit::increase_nofile_limit(wanted)
-        .unwrap_or_else(|_| rlimit::getrlimit(rlimit::Resource::NOFILE).map_or(0, |(soft, _)| soft))
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return 0;
+    };
+    let raised = wanted.min(hard);
+    if raised <= soft || setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() {
+        return soft;
+    }
+    raised
 }
