@@ -4,6 +4,7 @@ mod clients;
 mod lifecycle;
 mod limits;
 mod sizes;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
