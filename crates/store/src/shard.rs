@@ -79,14 +79,28 @@ impl LazyFree {
         }
     }
 
-    /// Frees a tree: at once when it is small.
+    /// Frees a tree: at once when it is small. A shard owes about as much as its largest values take, not more.
     pub(crate) fn tree(&mut self, tree: Option<ByteTree>) {
-        if let Some(tree) = tree
-            && tree.len() / LEAF_BYTES as u64 > LAZY_ABOVE_LEAVES
-        {
-            self.trees.push(tree);
-            self.counts.add(1);
+        let Some(tree) = tree else { return };
+        let leaves = tree.len() / LEAF_BYTES as u64;
+        if leaves <= LAZY_ABOVE_LEAVES {
+            return;
         }
+        // Bites alone may never catch up with a value that is replaced again and again, whose shard is seldom free: whoever gives up a
+        // second one pays for as much of the first.
+        let mut owed = leaves;
+        while owed > 0
+            && let Some(first) = self.trees.last_mut()
+        {
+            let bite = owed.min(first.len() / LEAF_BYTES as u64 + 1);
+            if first.free_bite(bite) {
+                self.trees.pop();
+                self.counts.done(1);
+            }
+            owed -= bite;
+        }
+        self.trees.push(tree);
+        self.counts.add(1);
     }
 
     /// Frees a table that was taken out.

@@ -460,3 +460,20 @@ fn a_large_value_is_freed_without_a_pause() {
     assert_eq!(store.stats().lazy_waiting, 0);
     assert!(store.used_memory() < before + BYTES / 16);
 }
+
+#[test]
+fn a_large_value_that_is_replaced_again_and_again_is_owed_once() {
+    let store = store(2);
+    let mut space = all(&store);
+    let piece = vec![7; 1 << 20];
+    for _ in 0..50 {
+        let mut db = space.db(0, NOW);
+        let key = db.key(b"large");
+        let mut slot = db.slot_quiet(&key);
+        let mut tree = slot.new_tree();
+        (0..4).for_each(|_| tree.edit().append(&piece));
+        slot.put_tree(Kind::String, Encoding::TREE, tree, PutMeta::CLEAR);
+    }
+    // The value, the one before, and the one that is being freed.
+    assert!(store.used_memory() < 13 << 20, "{}", store.used_memory());
+}
