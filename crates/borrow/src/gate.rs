@@ -115,10 +115,7 @@ impl<'s, T, H> Gate<'s, T, H> {
             let inside = self.enter_blocking(party);
             match self.shards.try_borrow_for(set, &mut who, true) {
                 Outcome::Borrowed(borrow) => {
-                    return Visit {
-                        borrow,
-                        inside,
-                    };
+                    return Visit { borrow, inside };
                 }
                 Outcome::Busy(id) => {
                     drop(inside);
