@@ -159,3 +159,35 @@ fn refusals_of_volatile_policies_are_quick() {
     );
     assert_eq!(conn.cmd("DEL k1").int(), Some(1));
 }
+
+#[test]
+fn questions_of_clients_that_are_gone_are_not_answered() {
+    let server = Server::pantala();
+    let mut conn = server.conn();
+    assert_eq!(conn.cmd("DEBUG POPULATE 100000").text(), "OK");
+    // Every star goes back over the whole name.
+    const SLOW: &str = "*k*e*y*:*1*2*3*4*5*6*7*8*9*0*z";
+    let start = Instant::now();
+    assert_eq!(
+        conn.cmd(&format!("KEYS {SLOW}")).items().map(<[_]>::len),
+        Some(0)
+    );
+    let one = start.elapsed();
+    let askers: Vec<_> = (0..200)
+        .map(|_| {
+            let mut asker = server.conn();
+            assert_eq!(asker.cmd("PING").text(), "PONG");
+            asker.send(&["KEYS", SLOW]).expect("the server reads");
+            asker
+        })
+        .collect();
+    assert_eq!(conn.cmd("CLIENT KILL TYPE normal").int(), Some(200));
+    drop(askers);
+    let start = Instant::now();
+    assert_eq!(
+        conn.cmd(&format!("KEYS {SLOW}")).items().map(<[_]>::len),
+        Some(0)
+    );
+    let waited = start.elapsed();
+    assert!(waited < one * 40, "{waited:?}, alone {one:?}");
+}

@@ -59,7 +59,7 @@ pub struct Card {
     pub no_touch: AtomicBool,
     /// Waiting for a shard, a helper thread or the end of a pause.
     pub waiting: AtomicBool,
-    /// Told to close by `CLIENT KILL`: it counts as gone.
+    /// Gone, or told to close by `CLIENT KILL`, which counts as gone.
     pub killed: AtomicBool,
     /// Names that the client gave itself.
     pub names: Mutex<Names>,
@@ -151,6 +151,7 @@ impl Clients {
 
     /// Forgets a client whose connection is gone.
     pub fn remove(&self, card: &Card) {
+        card.killed.store(true, Relaxed);
         if self
             .cards
             .lock()

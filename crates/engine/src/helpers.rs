@@ -1,13 +1,14 @@
 //! Helper threads: long commands run here, so that a worker is never busy for longer than its connections would notice.
 //!
 //! A helper waits for busy shards (it has no connections to serve), so a long command cannot starve. The queue is bounded by the
-//! number of connections, since a connection waits for its answer before it sends the next command here.
+//! number of connections, since a connection waits for its answer before it sends the next command here; what a client that is gone
+//! wanted to know is passed over.
 
 use crate::invoke::{self, Caller, Scratch};
 use crate::registry::{CommandId, Runner};
 use crate::shared::{Mail, Shared};
 use pantala_borrow::Party;
-use pantala_commands::KeyAt;
+use pantala_commands::{Flags, KeyAt};
 use pantala_protocol::{OwnedArgs, Proto};
 use pantala_reactor::ConnId;
 use std::collections::VecDeque;
@@ -118,6 +119,11 @@ fn run(shared: &Arc<Shared>, party: usize) {
     let mut scratch =
         Scratch::new(shared.facts.seed ^ (party as u64).wrapping_mul(0xd6e8_feb8_6659_fd93));
     while let Some(job) = shared.helpers.next() {
+        let command = shared.registry.entry(job.command);
+        if job.client.killed.load(Relaxed) && !command.spec.flags.contains(Flags::WRITE) {
+            // Nobody waits for the answer: clients that come, ask and go must not fill the queue.
+            continue;
+        }
         let reply = execute(shared, party, &mut scratch, &job);
         shared.send(
             job.worker,
