@@ -1,15 +1,17 @@
 //! `MULTI EXEC DISCARD WATCH UNWATCH`.
 
 use crate::invoke::{self, Caller};
-use crate::registry::{Runner, SessionCommand};
+use crate::registry::{Entry, Runner, SessionCommand};
 use crate::stats;
 use crate::transaction::{Queue, Watched, discard as discard_queue, unwatch};
 use crate::turn::{Next, Turn};
+use crate::worker::clock;
 use pantala_commands::Error;
 use pantala_commands::spec::{Acl, Flags, Group, KeyFlags, KeySpec, Spec};
 use pantala_protocol::Args;
 use pantala_store::Space;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 const TRANSACTION: Spec = Spec {
     group: Group::Transactions,
@@ -195,6 +197,7 @@ fn run_queue<'s>(
 ) -> Result<Next, Error> {
     let shared = turn.shared;
     let mut last = Next::Continue;
+    let mut started = clock::now();
     let limit_bytes = turn
         .settings
         .client_output_buffer_limit
@@ -220,7 +223,6 @@ fn run_queue<'s>(
             no_touch: turn.session.no_touch,
         };
         let stats = shared.stats.party(turn.party).command(entry.id);
-        stats::add(&stats.calls, 1);
         if let Runner::Session(run) = entry.runner {
             let mut inner = Turn {
                 shared,
@@ -258,6 +260,36 @@ fn run_queue<'s>(
                 stats::add(&stats.failed, 1);
             }
         }
+        // One reading is the end of this command and the start of the next.
+        let ended = clock::now();
+        note_time(turn, entry, args, ended.saturating_duration_since(started));
+        started = ended;
     }
     Ok(last)
+}
+
+/// The slow log and the statistics tell of the commands of a transaction, not of `EXEC`.
+fn note_time(turn: &Turn<'_, '_>, entry: &Entry, args: Args<'_>, took: Duration) {
+    let shared = turn.shared;
+    let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+    shared
+        .stats
+        .party(turn.party)
+        .command(entry.id)
+        .executed(1, nanos);
+    if !entry.spec.flags.contains(Flags::SKIP_SLOWLOG) {
+        let card = &turn.session.card;
+        let micros = nanos / 1_000;
+        shared
+            .slowlog
+            .note(turn.settings, card, entry, args, turn.now_ms, micros);
+    }
+    let event = if entry.spec.flags.contains(Flags::FAST) {
+        "fast-command"
+    } else {
+        "command"
+    };
+    shared
+        .latency
+        .note(turn.settings, event, turn.now_ms, nanos / 1_000_000);
 }
