@@ -112,7 +112,7 @@ fn cat(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
                     String::from_utf8_lossy(word)
                 )));
             }
-            matching(&turn.shared.registry, true, |entry| {
+            matching(&turn.shared.registry, |entry| {
                 categories::contains(&entry.spec, &category)
             })
         }

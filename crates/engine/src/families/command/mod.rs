@@ -179,17 +179,17 @@ fn list(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     let registry = &turn.shared.registry;
     let by_filter = args.len() == 5 && args.is(2, "FILTERBY");
     let names = match (args.len(), args.get(3), args.get(4)) {
-        (2, ..) => matching(registry, false, |_| true),
+        (2, ..) => matching(registry, |_| true),
         // There are no modules, so no command is of one.
         (_, Some(kind), Some(_)) if by_filter && kind.eq_ignore_ascii_case(b"module") => Vec::new(),
         (_, Some(kind), Some(category)) if by_filter && kind.eq_ignore_ascii_case(b"aclcat") => {
             let category = String::from_utf8_lossy(category).to_ascii_lowercase();
-            matching(registry, true, |entry| {
+            matching(registry, |entry| {
                 categories::contains(&entry.spec, &category)
             })
         }
         (_, Some(kind), Some(pattern)) if by_filter && kind.eq_ignore_ascii_case(b"pattern") => {
-            matching(registry, true, |entry| {
+            matching(registry, |entry| {
                 glob_match(pattern, entry.full_name.as_bytes(), true)
             })
         }
@@ -208,19 +208,11 @@ fn list(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     Ok(Next::Continue)
 }
 
-/// Names of the commands that `wanted` accepts, those of subcommands too when they are asked for.
-pub fn matching(
-    registry: &Registry,
-    with_subcommands: bool,
-    wanted: impl Fn(&Entry) -> bool,
-) -> Vec<&str> {
+/// Names of the commands and subcommands that `wanted` accepts.
+pub fn matching(registry: &Registry, wanted: impl Fn(&Entry) -> bool) -> Vec<&str> {
     let mut names = Vec::new();
     for entry in callable(registry) {
-        let subcommands = entry
-            .subcommands
-            .iter()
-            .filter(|_| with_subcommands)
-            .map(|&id| registry.entry(id));
+        let subcommands = entry.subcommands.iter().map(|&id| registry.entry(id));
         names.extend(
             std::iter::once(entry)
                 .chain(subcommands)

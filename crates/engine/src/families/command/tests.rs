@@ -137,9 +137,10 @@ fn a_command_that_was_taken_away_is_not_listed() {
         ("config".to_owned(), "settings".to_owned()),
     ];
     let registry = all_commands(&renames).expect("both exist");
-    let names = matching(&registry, false, |_| true);
+    let names = matching(&registry, |_| true);
     assert!(!names.contains(&"debug") && !names.contains(&"config"));
     assert!(names.contains(&"settings"));
+    assert!(names.contains(&"client|list"), "subcommands are listed too");
 }
 
 fn keys_and_flags(line: &str) -> String {
