@@ -220,24 +220,17 @@ impl Core {
                 silence(io, conn, session, before);
             }
             let after = batch.items.get(nth).map_or(batch.end, |next| next.start);
-            match step {
-                Step::Done => {}
-                Step::Close => {
-                    session.state = State::Closing;
-                    stopped = Some(input.len());
-                    break;
-                }
-                Step::Wait(state) => {
-                    session.state = state;
-                    stopped = Some(item.start);
-                    break;
-                }
-                Step::Away(state) => {
-                    session.state = state;
-                    // The command itself is on its way; what follows it waits.
-                    stopped = Some(after);
-                    break;
-                }
+            let (state, at) = match step {
+                Step::Done => (State::Ready, after),
+                Step::Close => (State::Closing, input.len()),
+                Step::Wait(state) => (state, item.start),
+                // The command itself is on its way; what follows it waits.
+                Step::Away(state) => (state, after),
+            };
+            if state != State::Ready {
+                session.state = state;
+                stopped = Some(at);
+                break;
             }
             if io.out_len(conn) > self.flood_bytes && self.is_flooded(shared, io, conn, session) {
                 stopped = Some(after);

@@ -11,6 +11,8 @@ mod input;
 mod memcached;
 mod preview;
 mod step;
+mod texts;
+mod timing;
 
 use crate::clients::{Arrival, Card};
 use crate::invoke::Scratch;

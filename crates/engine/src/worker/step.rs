@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Item, Named};
 use super::input::Tally;
+use super::texts::{unknown_command, unknown_subcommand, wrong_arity};
 use super::{Core, clock};
 use crate::helpers::Job;
 use crate::invoke::{self, Called};
@@ -566,93 +567,4 @@ impl Core {
         });
         Step::Away(State::Away)
     }
-
-    /// Whether commands are so interesting that each is timed by itself.
-    #[inline]
-    fn times_each(&self) -> bool {
-        /// Thresholds below this could be met by an ordinary command; above, only long ones meet them, which are timed anyway.
-        const SLOW_US: i64 = 1_000;
-        (0..SLOW_US).contains(&self.settings.slowlog_log_slower_than_us)
-            || self.settings.latency_monitor_threshold_ms != 0
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the pieces of a worker that a command may touch, borrowed apart"
-    )]
-    fn note_time(
-        &mut self,
-        shared: &Shared,
-        io: &Io,
-        session: &Session,
-        entry: &Entry,
-        args: Args<'_>,
-        started: std::time::Instant,
-        tally: &mut Tally,
-    ) {
-        let nanos = started.elapsed().as_nanos() as u64;
-        tally.note_timed(nanos);
-        shared
-            .stats
-            .party(self.party)
-            .command(entry.id)
-            .executed(1, nanos);
-        if !entry.spec.flags.contains(Flags::SKIP_SLOWLOG) {
-            shared.slowlog.note(
-                &self.settings,
-                &session.card,
-                entry,
-                args,
-                io.unix_ms(),
-                nanos / 1_000,
-            );
-        }
-        let event = if entry.spec.flags.contains(Flags::FAST) {
-            "fast-command"
-        } else {
-            "command"
-        };
-        shared
-            .latency
-            .note(&self.settings, event, io.unix_ms(), nanos / 1_000_000);
-    }
-}
-
-fn wrong_arity(entry: &Entry) -> String {
-    format!(
-        "ERR wrong number of arguments for '{}' command",
-        entry.full_name
-    )
-}
-
-/// Redis quotes at most 128 bytes of the name and of the arguments.
-const QUOTED_MAX: usize = 128;
-
-fn unknown_command(args: Args<'_>) -> String {
-    let quoted =
-        |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(QUOTED_MAX)]).into_owned();
-    let mut shown = String::new();
-    for arg in args.iter().skip(1) {
-        if shown.len() >= QUOTED_MAX {
-            break;
-        }
-        let room = QUOTED_MAX - shown.len();
-        shown.push_str(&format!(
-            "'{}' ",
-            String::from_utf8_lossy(&arg[..arg.len().min(room)])
-        ));
-    }
-    format!(
-        "ERR unknown command '{}', with args beginning with: {shown}",
-        args.get(0).map(quoted).unwrap_or_default()
-    )
-}
-
-fn unknown_subcommand(container: &Entry, args: Args<'_>) -> String {
-    let word = args.get(1).unwrap_or_default();
-    let word = String::from_utf8_lossy(&word[..word.len().min(QUOTED_MAX)]);
-    format!(
-        "ERR unknown subcommand '{word}'. Try {} HELP.",
-        container.full_name.to_ascii_uppercase()
-    )
 }
