@@ -25,7 +25,7 @@ pub use background::BiteProgress;
 pub use db::Db;
 pub use entry::{Entry, LENGTH_MAX, McMeta};
 pub use hash::{Key, KeyHash};
-pub use heap::HeapUse;
+pub use heap::{HeapUse, SizeClass};
 pub use kind::{Encoding, Kind};
 pub use pantala_borrow as borrow;
 pub use shard::{Header, Shard};

@@ -140,9 +140,11 @@ impl<'a> Slot<'a> {
     /// Removes the entry because its time is over.
     #[cold]
     pub(crate) fn expire(&mut self) {
+        let size_bytes = self.spot.entry().map_or(0, Entry::size_bytes);
         if let Some(tree) = self.spot.remove() {
             self.finish(tree);
             bump(&self.context.header.expired);
+            self.spot.table().heap().heap().note_expired(size_bytes);
         }
     }
 

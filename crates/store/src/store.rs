@@ -2,7 +2,7 @@
 
 use crate::access::AccessPolicy;
 use crate::hash::{Hasher, Key, KeyHash};
-use crate::heap::{Heap, HeapUse, default_span_bytes};
+use crate::heap::{Heap, HeapUse, SizeClass, default_span_bytes};
 use crate::shard::{Header, LazyCounts, LazyFree, Shard};
 use crate::space::Space;
 use pantala_borrow::{
@@ -333,6 +333,12 @@ impl Store {
         self.heap.usage()
     }
 
+    /// The heap by classes of sizes, in order. Takes some microseconds.
+    #[must_use]
+    pub fn size_classes(&self) -> Vec<SizeClass> {
+        self.heap.size_classes()
+    }
+
     /// Sums of the counters of all shards.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
@@ -353,6 +359,7 @@ impl Store {
     /// Sets the counters of `stats` to zero (CONFIG RESETSTAT). Counts that happen at the same moment may survive.
     pub fn reset_stats(&self) {
         self.lazy.freed.store(0, Relaxed);
+        self.heap.forget_removed();
         for header in self.shards.headers() {
             for counter in [
                 &header.hits,

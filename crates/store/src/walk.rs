@@ -90,6 +90,15 @@ const EVICT_TRIES: usize = 24;
 /// How many keys one bite evicts.
 const EVICT_MAX: usize = 32;
 
+/// The key that is evicted next.
+struct Worst {
+    key: Box<[u8]>,
+    /// What that frees.
+    memory_bytes: u64,
+    /// What its class of sizes goes by.
+    size_bytes: u64,
+}
+
 impl ShardDb<'_> {
     /// Keys in the shard, expired ones that still stand included.
     #[must_use]
@@ -179,6 +188,7 @@ impl ShardDb<'_> {
         let mut keys: Vec<Box<[u8]>> = Vec::new();
         let mut trees = Vec::new();
         let (table, lazy) = self.shard.table_mut(index);
+        let heap = std::sync::Arc::clone(table.heap().heap());
         let next = table.sweep(
             from,
             budget,
@@ -187,6 +197,7 @@ impl ShardDb<'_> {
                 seen += 1;
                 if entry.is_expired(now_ms) {
                     keys.push(entry.key().into());
+                    heap.note_expired(entry.size_bytes());
                     Verdict::Remove
                 } else {
                     Verdict::Keep
@@ -250,17 +261,17 @@ impl ShardDb<'_> {
             if freed >= goal_bytes {
                 break;
             }
-            let Some((key, bytes)) = self.worst(policy) else {
+            let Some(worst) = self.worst(policy) else {
                 break;
             };
-            freed += bytes;
-            self.evict(key);
+            freed += worst.memory_bytes;
+            self.evict(worst);
         }
         freed
     }
 
     /// The worst of some entries at several places: neighbours alone would be used up, one run of lines after another.
-    fn worst(&mut self, policy: EvictPolicy) -> Option<(Box<[u8]>, u64)> {
+    fn worst(&mut self, policy: EvictPolicy) -> Option<Worst> {
         let random = matches!(
             policy,
             EvictPolicy::AllkeysRandom | EvictPolicy::VolatileRandom
@@ -287,15 +298,21 @@ impl ShardDb<'_> {
                 }
             });
         }
-        worst.map(|(_, entry)| (entry.key().into(), entry.memory_bytes()))
+        worst.map(|(_, entry)| Worst {
+            key: entry.key().into(),
+            memory_bytes: entry.memory_bytes(),
+            size_bytes: entry.size_bytes(),
+        })
     }
 
-    fn evict(&mut self, key: Box<[u8]>) {
+    fn evict(&mut self, worst: Worst) {
+        let key = worst.key;
         let (table, lazy) = self.shard.table_mut(self.index);
         if let Some(tree) = table.remove_key(&key) {
             lazy.tree(tree);
             self.count.publish(table);
             bump(&self.header.evicted);
+            table.heap().heap().note_evicted(worst.size_bytes);
             self.shard.mark(self.index, &key, |_| false);
             self.removed.push(Removed {
                 db: self.index,

@@ -2,7 +2,7 @@
 
 use super::{COMPACT_FETCHED, EXPIRY, EXPIRY_BYTES, MC, McMeta, Spec, WIDE, WIDE_FETCHED, shape};
 use crate::access::{AccessPolicy, lru_idle_secs};
-use crate::heap::real_size;
+use crate::heap::{class_of, real_size};
 use crate::kind::{Encoding, Kind};
 use crate::tree::{RawRoot, TreeRef};
 use std::marker::PhantomData;
@@ -155,9 +155,23 @@ impl<'b> Entry<'b> {
     /// Bytes of memory that it takes, with its tree and its word in the table.
     #[must_use]
     pub fn memory_bytes(self) -> u64 {
+        self.own_bytes() + 8 + self.tree().map_or(0, |tree| tree.memory_bytes())
+    }
+
+    fn own_bytes(self) -> u64 {
         // SAFETY: a live entry.
-        let own = real_size(unsafe { shape(self.at) }.total()) as u64 + 8;
-        own + self.tree().map_or(0, |tree| tree.memory_bytes())
+        real_size(unsafe { shape(self.at) }.total()) as u64
+    }
+
+    /// Bytes of the entry and the length of a value that lies in a tree: what decides its class of sizes. Takes constant time.
+    pub(crate) fn size_bytes(self) -> u64 {
+        self.own_bytes() + self.tree().map_or(0, |tree| tree.len())
+    }
+
+    /// The class of its size in `Store::size_classes`, with a value that lies in a tree.
+    #[must_use]
+    pub fn size_class(self) -> u8 {
+        class_of(self.size_bytes())
     }
 
     #[inline]

@@ -134,6 +134,11 @@ impl GroupLists {
         self.classes.iter().map(|state| state.marked as usize).sum()
     }
 
+    /// Slabs and objects in use of each class.
+    pub(crate) fn census(&self) -> [(u32, u32); CLASSES] {
+        self.classes.map(|state| (state.slabs, state.used))
+    }
+
     fn mark_sparse_class(&mut self, arena: &Arena, class: usize) -> usize {
         let state = &mut self.classes[class];
         let objects = u32::from(INFO[class].objects);

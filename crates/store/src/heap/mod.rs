@@ -10,10 +10,13 @@
 )]
 
 mod arena;
+mod census;
 mod classes;
 mod group;
 mod pages;
 
+pub use census::SizeClass;
+pub(crate) use census::class_of;
 pub(crate) use classes::real_size;
 
 use arena::{Arena, INTERIOR, MARK};
@@ -79,6 +82,7 @@ pub(crate) struct Heap {
     entry_groups: usize,
     big_used: [AtomicU64; 3],
     mark_next: AtomicUsize,
+    tally: census::Tally,
 }
 
 /// A shard's door to the heap.
@@ -105,6 +109,7 @@ impl Heap {
             entry_groups,
             big_used: Default::default(),
             mark_next: AtomicUsize::new(0),
+            tally: census::Tally::default(),
         }))
     }
 
@@ -258,6 +263,7 @@ impl HeapRef {
             out_of_memory(size_bytes);
         };
         self.heap.big_used[purpose as usize].fetch_add(layout.size() as u64, Relaxed);
+        self.heap.tally.big_came(purpose, layout.size() as u64);
         object
     }
 
@@ -265,6 +271,7 @@ impl HeapRef {
     unsafe fn free_big(&self, purpose: Purpose, object: NonNull<u8>, size_bytes: usize) {
         let layout = big_layout(size_bytes);
         self.heap.big_used[purpose as usize].fetch_sub(layout.size() as u64, Relaxed);
+        self.heap.tally.big_went(purpose, layout.size() as u64);
         // SAFETY: allocated by `alloc_big` with the layout of the same size.
         unsafe { std::alloc::dealloc(object.as_ptr(), layout) };
     }
