@@ -328,9 +328,25 @@ impl KeyspaceEvents {
         self.0 & other.0 == other.0
     }
 
+    /// All classes as one number, for storage in an atomic.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The inverse of [`bits`](Self::bits).
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    /// True if any event is to be published.
+    #[inline]
+    pub const fn is_on(self) -> bool {
+        self.0 & (Self::KEYSPACE.0 | Self::KEYEVENT.0) != 0
+    }
+
     /// True if an event of `class` is to be published anywhere.
     pub fn wants(self, class: Self) -> bool {
-        self.contains(class) && self.0 & (Self::KEYSPACE.0 | Self::KEYEVENT.0) != 0
+        self.contains(class) && self.is_on()
     }
 }
 

@@ -57,6 +57,8 @@ pub struct Card {
     pub no_evict: AtomicBool,
     /// `CLIENT NO-TOUCH`.
     pub no_touch: AtomicBool,
+    /// Channels, patterns and shard channels that it is subscribed to.
+    pub subscriptions: [AtomicU32; 3],
     /// Waiting for a shard, a helper thread or the end of a pause.
     pub waiting: AtomicBool,
     /// Gone, or told to close by `CLIENT KILL`, which counts as gone.
@@ -134,6 +136,7 @@ impl Clients {
             monitor: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
+            subscriptions: Default::default(),
             waiting: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             names: Mutex::new(Names {

@@ -1,14 +1,15 @@
 //! Calls a data command's handler while its shards are borrowed, and hands its effects on before they are given back.
 
+use crate::pubsub;
 use crate::registry::{Entry, Runner};
 use crate::shared::Shared;
 use crate::stats;
 use pantala_borrow::{Party, ShardSet};
 use pantala_commands::context::Reach;
-use pantala_commands::{Ctx, Effects, Error, KeyAt, Listening, Rng, Walk};
+use pantala_commands::{Ctx, Effects, Error, EventClass, KeyAt, Listening, Rng, Walk};
 use pantala_config::Settings;
 use pantala_protocol::{Args, Proto, Reply};
-use pantala_store::{Space, Store};
+use pantala_store::{Reason, Space, Store};
 
 /// Above this estimate a command runs on a helper thread, so that it delays only those who need its shards.
 pub const LONG_COMMAND_US: u64 = 200;
@@ -117,11 +118,7 @@ pub fn call<'s>(
     let start = out.len();
     space.set_no_touch(caller.no_touch);
     space.set_expiry_mode(shared.expiry_mode(caller.now_ms));
-    let listening = if space.has_watches() {
-        Listening::KEYS
-    } else {
-        Listening::empty()
-    };
+    let listening = listening(shared, space);
     scratch.fx.begin(listening, caller.db);
     let result = match entry.runner {
         Runner::Keys(run) | Runner::All(run) => {
@@ -236,25 +233,59 @@ pub fn refuse(shared: &Shared, caller: Caller<'_>, message: &str, out: &mut Vec<
     Reply::new(out, caller.proto).error(message);
 }
 
+/// Who will want the effects of a command whose shards are in `space`.
+#[inline]
+pub fn listening(shared: &Shared, space: &Space<'_>) -> Listening {
+    if space.has_watches() || shared.pubsub.events().is_on() {
+        Listening::KEYS
+    } else {
+        Listening::empty()
+    }
+}
+
 /// Hands the effects of a command to those who listen, while its shards are still held.
 #[inline]
 pub fn publish(shared: &Shared, party: usize, fx: &Effects, space: &mut Space<'_>) {
+    // What had expired went before the command did anything.
+    if space.has_removed() {
+        removed(shared, party, space);
+    }
     if fx.changes() != 0 {
         stats::add(&shared.stats.party(party).changes, fx.changes());
         for modified in fx.keys() {
             space.mark(modified.db, &shared.store.key(&modified.key));
         }
     }
-    if space.has_removed() {
-        removed(shared, party, space);
+    if shared.pubsub.events().is_on() {
+        announce(shared, fx);
     }
 }
 
 /// Keys that the store removed by itself, because they had expired or room was needed. Their watchers know already; each is a
 /// change as if a client had deleted it.
 pub fn removed(shared: &Shared, party: usize, space: &mut Space<'_>) {
-    stats::add(
-        &shared.stats.party(party).changes,
-        space.take_removed().len() as u64,
-    );
+    let removed = space.take_removed();
+    stats::add(&shared.stats.party(party).changes, removed.len() as u64);
+    if shared.pubsub.events().is_on() {
+        for key in &removed {
+            let (class, event) = match key.reason {
+                Reason::Expired => (EventClass::EXPIRED, "expired"),
+                Reason::Evicted => (EventClass::EVICTED, "evicted"),
+            };
+            pubsub::notify(shared, key.db, &key.key, class, event);
+        }
+    }
+}
+
+#[cold]
+fn announce(shared: &Shared, fx: &Effects) {
+    for modified in fx.keys() {
+        pubsub::notify(
+            shared,
+            modified.db,
+            &modified.key,
+            modified.class,
+            modified.event,
+        );
+    }
 }

@@ -13,6 +13,7 @@ pub mod families;
 pub mod helpers;
 pub mod invoke;
 pub mod memcached;
+pub mod pubsub;
 pub mod registry;
 pub mod session;
 pub mod shared;

@@ -1,10 +1,12 @@
 //! What the server knows of one connection.
 
 use crate::clients::Card;
+use crate::pubsub::{Kind, Place, Subscriptions};
 use crate::transaction::{Queue, Watching};
 use pantala_borrow::Attempt;
 use pantala_protocol::{Parser, Proto};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Why a session does not execute commands at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +74,10 @@ pub struct Session {
     pub queue: Option<Box<Queue>>,
     /// Watched keys.
     pub watching: Option<Box<Watching>>,
+    /// What it is subscribed to; never empty.
+    pub subscriptions: Option<Box<Subscriptions>>,
+    /// Its command waits until its worker has taken so many published messages; 0: it does not.
+    pub mail_awaited: u64,
     /// Failures to borrow of the command at hand.
     pub attempt: Attempt,
     /// What others may see of this client.
@@ -98,8 +104,35 @@ impl Session {
             pending_at: 0,
             queue: None,
             watching: None,
+            subscriptions: None,
+            mail_awaited: 0,
             attempt: Attempt::default(),
             card,
+        }
+    }
+
+    /// In RESP2 a subscriber may use few commands, since its replies could not be told from messages.
+    #[inline]
+    pub fn only_subscribes(&self) -> bool {
+        self.subscriptions.is_some() && self.proto == Proto::Resp2
+    }
+
+    /// Where it is, for the tables of subscribers.
+    pub fn place(&self) -> Place {
+        Place {
+            worker: self.card.worker,
+            conn: self.card.conn,
+            proto: self.proto,
+        }
+    }
+
+    /// Shows others how much it is subscribed to.
+    pub fn note_subscriptions(&self) {
+        let kinds = [Kind::Channel, Kind::Pattern, Kind::Shard];
+        for (shown, kind) in self.card.subscriptions.iter().zip(kinds) {
+            let count = self.subscriptions.as_ref();
+            let count = count.map_or(0, |subscriptions| subscriptions.of(kind).len());
+            shown.store(u32::try_from(count).unwrap_or(u32::MAX), Relaxed);
         }
     }
 

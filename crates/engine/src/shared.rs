@@ -5,6 +5,7 @@ use crate::families::latency::LatencyLog;
 use crate::families::slowlog::SlowLog;
 use crate::families::state::ServerState;
 use crate::helpers::Helpers;
+use crate::pubsub::{self, Message};
 use crate::registry::Registry;
 use crate::stats::Stats;
 use pantala_borrow::Wake;
@@ -35,6 +36,8 @@ pub enum Mail {
         /// Whether replies already written are sent first.
         flush: bool,
     },
+    /// A message for this worker's subscribers.
+    Published(Arc<Message>),
     /// A line for all of this worker's monitors.
     Monitor(Arc<[u8]>),
     /// A pause began or ended: paused connections look again.
@@ -168,6 +171,8 @@ pub struct Shared {
     pub server: ServerState,
     /// What memcached's sessions share.
     pub memcached: crate::memcached::Common,
+    /// Who listens to what.
+    pub pubsub: pubsub::Registry,
     /// `CLIENT PAUSE`.
     pub pause: Pause,
     /// What was true at the start.
@@ -233,6 +238,7 @@ impl Shared {
             latency: LatencyLog::default(),
             server: ServerState::default(),
             memcached: crate::memcached::Common::new(facts.workers),
+            pubsub: pubsub::Registry::new(facts.workers, settings.notify_keyspace_events),
             pause: Pause::default(),
             driver: OnceLock::new(),
             active_expire: AtomicBool::new(true),
@@ -304,6 +310,7 @@ impl Shared {
             hook(&place, &new)?;
         }
         self.store.set_access_policy(access_policy(&new));
+        self.pubsub.set_events(new.notify_keyspace_events);
         *place = Arc::new(new);
         self.settings_version.fetch_add(1, Release);
         Ok(())

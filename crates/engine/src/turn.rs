@@ -1,6 +1,7 @@
 //! What a command about the connection or the server sees while it runs.
 
 use crate::invoke::Scratch;
+use crate::pubsub::Local;
 use crate::session::Session;
 use crate::shared::Shared;
 use pantala_commands::Error;
@@ -40,6 +41,8 @@ pub struct Turn<'t, 's> {
     pub session: &'t mut Session,
     /// Buffers of this worker.
     pub scratch: &'t mut Scratch,
+    /// Subscribers of this worker.
+    pub local: &'t mut Local,
     /// Configuration in force.
     pub settings: &'t Arc<Settings>,
     /// All shards of the transaction at hand, when the command runs inside `EXEC`.

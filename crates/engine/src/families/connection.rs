@@ -233,6 +233,9 @@ fn hello(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
     if let Some(proto) = hello.proto {
         turn.session.proto = proto;
         turn.session.card.resp.store(version_of(proto), Relaxed);
+        if let Some(mine) = &turn.session.subscriptions {
+            turn.local.set_proto(turn.session.place(), mine);
+        }
     }
     let (proto, id) = (version_of(turn.session.proto), turn.session.card.id);
     let mut reply = turn.reply();
@@ -265,8 +268,21 @@ fn version_of(proto: Proto) -> u16 {
 }
 
 fn ping(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
+    if args.len() > 2 {
+        return Err(Error::wrong_arity("ping"));
+    }
+    if turn.session.subscriptions.is_some() && super::pubsub::awaits_mail(turn) {
+        return Ok(Next::Again);
+    }
+    if turn.session.only_subscribes() {
+        // In the form of a message, as all that a RESP2 subscriber gets.
+        let mut reply = turn.reply();
+        reply.array(2);
+        reply.bulk_str("pong");
+        reply.bulk(args.get(1).unwrap_or_default());
+        return Ok(Next::Continue);
+    }
     match args.get(1) {
-        _ if args.len() > 2 => return Err(Error::wrong_arity("ping")),
         None => turn.reply().simple("PONG"),
         Some(message) => turn.reply().bulk(message),
     }
@@ -301,6 +317,11 @@ fn parse_database(text: &[u8], databases: u16) -> Result<u16, Error> {
 
 fn reset(turn: &mut Turn<'_, '_>, _: Args<'_>) -> Result<Next, Error> {
     transactions::leave(turn);
+    if let Some(mine) = turn.session.subscriptions.take() {
+        turn.local
+            .leave(&turn.shared.pubsub, turn.session.place(), &mine);
+        turn.session.note_subscriptions();
+    }
     let authenticated = turn.shared.settings().requirepass.is_empty();
     let session = &mut *turn.session;
     let card = &session.card;

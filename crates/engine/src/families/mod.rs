@@ -13,6 +13,7 @@ pub mod later;
 pub mod lolwut;
 pub mod memory;
 pub mod monitor;
+pub mod pubsub;
 pub mod replication;
 pub mod server;
 pub mod slowlog;
@@ -35,6 +36,7 @@ pub const ALL: &[&[SessionCommand]] = &[
     latency::COMMANDS,
     lolwut::COMMANDS,
     memory::COMMANDS,
+    pubsub::COMMANDS,
     replication::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,

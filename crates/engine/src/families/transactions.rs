@@ -230,6 +230,7 @@ fn run_queue<'s>(
                 conn: turn.conn,
                 session: turn.session,
                 scratch: turn.scratch,
+                local: turn.local,
                 settings: turn.settings,
                 held: Some(space),
                 now_ms: turn.now_ms,

@@ -5,7 +5,7 @@ use super::held::DB;
 use crate::invoke;
 use crate::shared::Shared;
 use pantala_borrow::ShardSet;
-use pantala_commands::{Effects, Listening};
+use pantala_commands::Effects;
 use pantala_protocol::memcached::{McError, McLimits, McParsed, McParser, McRequest};
 use pantala_store::{KeyHash, Space, Store};
 use std::ops::Range;
@@ -97,15 +97,11 @@ impl Buffers {
 
     /// Starts collecting the effects of a command whose shards are in `space`.
     #[inline]
-    pub(super) fn begin(&mut self, space: &Space<'_>) {
-        let listening = if space.has_watches() {
-            Listening::KEYS
-        } else {
-            Listening::empty()
-        };
+    pub(super) fn begin(&mut self, shared: &Shared, space: &Space<'_>) {
+        let listening = invoke::listening(shared, space);
         #[cfg(test)]
         let listening = if self.recorded.is_some() {
-            listening | Listening::RECORD
+            listening | pantala_commands::Listening::RECORD
         } else {
             listening
         };

@@ -24,7 +24,7 @@ pub(super) fn flush(
         return Ok(());
     }
     let keys = store.dbsize(DB);
-    buffers.begin(&space);
+    buffers.begin(shared, &space);
     space.flush(Some(DB));
     buffers.fx.command(&[b"FLUSHDB"]);
     // Also what finds nothing to remove is passed on: a replica may hold more.

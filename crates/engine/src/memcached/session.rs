@@ -324,7 +324,7 @@ impl Session {
         let has_room = !stores || (call.may_grow)();
         let mut space = self.borrow(call, &[key.hash])?;
         let buffers = &mut *call.buffers;
-        buffers.begin(&space);
+        buffers.begin(env.shared, &space);
         run(
             &mut Held {
                 env,
@@ -418,7 +418,7 @@ impl Session {
             .borrow(call, hashes)
             .map_err(|shard| Some(Stop::Busy(shard)))?;
         let buffers = &mut *call.buffers;
-        buffers.begin(&space);
+        buffers.begin(env.shared, &space);
         let mut held = Held {
             env,
             space: &mut space,

@@ -151,7 +151,8 @@ impl Core {
                 .client_output_buffer_limit
                 .normal
                 .soft_limit_bytes
-                != 0;
+                != 0
+            || self.local.flooded;
         if limited && !self.background.clients_armed && io.connections() != 0 {
             self.background.clients_armed = true;
             io.set_timer(io.now() + CLIENTS_EVERY, CLIENTS);
@@ -162,8 +163,8 @@ impl Core {
     fn look_at_clients(&mut self, shared: &Shared, io: &mut Io) {
         let now_ms = io.unix_ms();
         let timeout_ms = i64::from(self.settings.timeout_seconds) * 1_000;
-        let limit = self.settings.client_output_buffer_limit.normal;
-        let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
+        let limits = self.settings.client_output_buffer_limit;
+        self.local.flooded = false;
         for (conn, session) in self.sessions.0.iter_mut().flatten() {
             let unsent = io.out_len(*conn);
             if session.card.output_bytes.swap(unsent, Relaxed) != unsent {
@@ -172,7 +173,16 @@ impl Core {
             }
             // Whoever waits for an answer is not idle.
             let idle_ms = now_ms - session.card.active_ms.load(Relaxed);
-            let ready = matches!(session.state, State::Ready | State::Full) && !session.monitor;
+            let listens = session.subscriptions.is_some();
+            let limit = if listens {
+                limits.pubsub
+            } else {
+                limits.normal
+            };
+            let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
+            let ready = matches!(session.state, State::Ready | State::Full)
+                && !session.monitor
+                && !listens;
             if timeout_ms != 0 && ready && idle_ms > timeout_ms {
                 io.close(*conn);
                 continue;
@@ -180,7 +190,11 @@ impl Core {
             let above = limit.soft_limit_bytes != 0 && unsent as u64 > limit.soft_limit_bytes;
             if !above {
                 session.flooded_since_ms = 0;
-            } else if session.flooded_since_ms == 0 {
+                continue;
+            }
+            // Looked at again, also when only messages make it so.
+            self.local.flooded |= listens;
+            if session.flooded_since_ms == 0 {
                 session.flooded_since_ms = now_ms;
             } else if now_ms - session.flooded_since_ms >= patience_ms {
                 stats::add(&shared.stats.party(self.party).closed_for_output, 1);

@@ -183,6 +183,12 @@ impl Core {
         batch: &super::Batch,
         input: &[u8],
     ) -> Option<usize> {
+        if shared.pubsub.is_crowded() {
+            // Subscribers' workers do not keep up: whoever may publish waits, so that what is under way stays bounded.
+            self.retry_soon = true;
+            session.state = State::Aside;
+            return batch.items.first().map(|item| item.start);
+        }
         let Ok(_inside) = shared.store.gate().enter(Party::new(self.party)) else {
             session.state = State::Aside;
             return batch.items.first().map(|item| item.start);
@@ -219,6 +225,7 @@ impl Core {
             if session.reply_mode != ReplyMode::On && matches!(step, Step::Done | Step::Close) {
                 silence(io, conn, session, before);
             }
+            self.flush_to_self(io, conn);
             let after = batch.items.get(nth).map_or(batch.end, |next| next.start);
             let (state, at) = match step {
                 Step::Done => (State::Ready, after),

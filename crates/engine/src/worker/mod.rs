@@ -11,11 +11,13 @@ mod input;
 mod memcached;
 mod preview;
 mod step;
+mod subscribers;
 mod texts;
 mod timing;
 
 use crate::clients::{Arrival, Card};
 use crate::invoke::Scratch;
+use crate::pubsub;
 use crate::session::{Session, State};
 use crate::shared::{MEMCACHED_LISTENER, Mail, Shared};
 use crate::stats;
@@ -45,6 +47,7 @@ struct Core {
     flood_bytes: usize,
     sessions: Sessions,
     scratch: Scratch,
+    local: pubsub::Local,
     batch: Batch,
     preview: preview::Preview,
     memcached_buffers: crate::memcached::Buffers,
@@ -109,6 +112,7 @@ impl Worker {
             scratch: Scratch::new(
                 shared.facts.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ),
+            local: pubsub::Local::default(),
             batch: Batch::default(),
             preview: preview::Preview::default(),
             memcached_buffers: crate::memcached::Buffers::default(),
@@ -212,6 +216,9 @@ impl Service for Worker {
         let Self { shared, core } = self;
         if let Some(mut session) = core.sessions.take(conn) {
             crate::transaction::unwatch(shared, &mut session, None);
+            if let Some(mine) = session.subscriptions.take() {
+                core.local.leave(&shared.pubsub, session.place(), &mine);
+            }
             shared.store.locks().abandon(&mut session.attempt);
             if session.listed {
                 core.aside.retain(|&other| other != conn);
@@ -250,6 +257,7 @@ impl Service for Worker {
                 }
             }
             Mail::Close { conn, flush: false } => io.close(conn),
+            Mail::Published(message) => core.deliver(shared, io, &message),
             Mail::Monitor(line) => core.show_monitors(io, &line),
             Mail::PauseChanged => core.look_at_paused = true,
             Mail::Stop => core.stopping = true,

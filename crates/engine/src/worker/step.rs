@@ -143,6 +143,7 @@ impl Core {
         session.authenticated
             && !session.monitor
             && session.queue.is_none()
+            && !session.only_subscribes()
             && session.reply_mode == ReplyMode::On
             && self.maxmemory_bytes == 0
             && shared.clients.monitors() == 0
@@ -236,6 +237,12 @@ impl Core {
             return Err(Some(
                 "OOM command not allowed when used memory > 'maxmemory'.".to_owned(),
             ));
+        }
+        if session.only_subscribes() && !families::pubsub::may_run(entry) {
+            return Err(Some(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+                entry.full_name
+            )));
         }
         let writes = entry
             .spec
@@ -498,6 +505,7 @@ impl Core {
             conn,
             session,
             scratch: &mut self.scratch,
+            local: &mut self.local,
             settings: &settings,
             held: None,
             party: self.party,

@@ -78,6 +78,8 @@ pub struct View<'c> {
     pub no_evict: bool,
     /// `CLIENT NO-TOUCH`.
     pub no_touch: bool,
+    /// Channels, patterns and shard channels that it is subscribed to.
+    pub subscriptions: [u32; 3],
     /// Waits for a shard, a helper thread or the end of a pause.
     pub waiting: bool,
     /// Its last command, if it has sent one.
@@ -115,6 +117,10 @@ impl<'c> View<'c> {
             monitor: card.monitor.load(Relaxed),
             no_evict: card.no_evict.load(Relaxed),
             no_touch: card.no_touch.load(Relaxed),
+            subscriptions: card
+                .subscriptions
+                .each_ref()
+                .map(|count| count.load(Relaxed)),
             waiting: card.waiting.load(Relaxed),
             command: command.map(|entry| &*entry.full_name),
             resp: card.resp.load(Relaxed),
@@ -133,15 +139,24 @@ impl<'c> View<'c> {
         }
     }
 
-    /// Its class. Replicas and subscribers do not exist yet.
+    /// Its class. Replicas do not exist yet.
     pub fn class(&self) -> ClientType {
-        ClientType::Normal
+        if self.subscribes() {
+            ClientType::Pubsub
+        } else {
+            ClientType::Normal
+        }
+    }
+
+    fn subscribes(&self) -> bool {
+        self.subscriptions != [0; 3]
     }
 
     /// Its flags as letters, `N` for none.
     pub fn flags(&self) -> String {
         let letters = [
             (self.monitor, 'O'),
+            (self.subscribes(), 'P'),
             (self.queued >= 0, 'x'),
             (self.waiting, 'b'),
             (self.unix, 'U'),
@@ -186,6 +201,7 @@ impl<'c> View<'c> {
             idle_s,
             db,
             queued,
+            subscriptions: [sub, psub, ssub],
             ..
         } = self;
         let names = &self.names;
@@ -194,7 +210,7 @@ impl<'c> View<'c> {
         let _ = writeln!(
             out,
             "id={id} addr={peer} laddr={local} fd={fd} name={name} age={age_s} idle={idle_s} flags={flags} db={db} \
-             sub=0 psub=0 ssub=0 multi={queued} qbuf={query} qbuf-free=0 argv-mem={args} multi-mem={queue} rbs=0 rbp=0 \
+             sub={sub} psub={psub} ssub={ssub} multi={queued} qbuf={query} qbuf-free=0 argv-mem={args} multi-mem={queue} rbs=0 rbp=0 \
              obl={output} oll=0 omem={output} tot-mem={total} events={events} cmd={command} user={user} redir=-1 \
              resp={resp} lib-name={lib_name} lib-ver={lib_ver}",
             name = names.name,
@@ -253,6 +269,7 @@ pub(super) mod tests {
             monitor: false,
             no_evict: false,
             no_touch: false,
+            subscriptions: [0; 3],
             waiting: false,
             command: Some("client|list"),
             resp: 2,
@@ -294,9 +311,11 @@ pub(super) mod tests {
             unix: true,
             no_evict: true,
             no_touch: true,
+            subscriptions: [0, 0, 1],
             ..example()
         };
-        assert_eq!(all.flags(), "OxbUeT");
+        assert_eq!(all.flags(), "OPxbUeT");
+        assert_eq!(all.class(), ClientType::Pubsub);
         assert_eq!(example().flags(), "N");
     }
 

@@ -3,6 +3,7 @@
 use super::View;
 use super::lines::Lines;
 use super::sampler::Reading;
+use crate::pubsub::Kind;
 use crate::registry::CommandId;
 use crate::shared::Shared;
 use crate::stats::{LATENCY_BUCKETS, bucket_end};
@@ -44,9 +45,13 @@ pub(super) fn stats(view: &View<'_>, lines: &mut Lines) {
     lines.field("evicted_clients", 0);
     lines.field("keyspace_hits", keys.hits);
     lines.field("keyspace_misses", keys.misses);
-    lines.field("pubsub_channels", 0);
-    lines.field("pubsub_patterns", 0);
-    lines.field("pubsubshard_channels", 0);
+    for (name, kind) in [
+        ("pubsub_channels", Kind::Channel),
+        ("pubsub_patterns", Kind::Pattern),
+        ("pubsubshard_channels", Kind::Shard),
+    ] {
+        lines.field(name, shared.pubsub.count(kind));
+    }
     // Snapshots do not fork.
     lines.field("latest_fork_usec", 0);
     lines.field("total_forks", 0);
