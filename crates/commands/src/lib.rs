@@ -14,7 +14,7 @@ pub mod rng;
 pub mod spec;
 
 pub use context::{Ctx, KeyAt, Walk};
-pub use effects::{Effects, EventClass, Listening};
+pub use effects::{Effects, EventClass, Listening, Modified};
 pub use error::Error;
 pub use rng::Rng;
 pub use spec::{

@@ -247,7 +247,7 @@ fn events_in_order() {
         ("PFADD h a", &["new", "pfadd"]),
         ("SETBIT k 1 1", &["setbit"]),
         ("BITOP AND t k", &["new", "set"]),
-        ("BITOP AND t nokey", &["del"]),
+        ("BITOP AND t nokey", &["keymiss", "del"]),
     ] {
         assert_eq!(events(&mut s, line), names, "{line}");
     }

@@ -6,7 +6,7 @@ use crate::shared::Shared;
 use crate::stats;
 use pantala_borrow::{Party, ShardSet};
 use pantala_commands::context::Reach;
-use pantala_commands::{Ctx, Effects, Error, EventClass, KeyAt, Listening, Rng, Walk};
+use pantala_commands::{Ctx, Effects, Error, EventClass, KeyAt, Listening, Modified, Rng, Walk};
 use pantala_config::Settings;
 use pantala_protocol::{Args, Proto, Reply};
 use pantala_store::{Reason, Space, Store};
@@ -252,7 +252,9 @@ pub fn publish(shared: &Shared, party: usize, fx: &Effects, space: &mut Space<'_
     }
     if fx.changes() != 0 {
         stats::add(&shared.stats.party(party).changes, fx.changes());
-        for modified in fx.keys() {
+        // A key that was only looked for is not changed.
+        let changed = |modified: &&Modified| modified.class != EventClass::KEY_MISS;
+        for modified in fx.keys().iter().filter(changed) {
             space.mark(modified.db, &shared.store.key(&modified.key));
         }
     }

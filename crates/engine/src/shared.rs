@@ -268,6 +268,18 @@ impl Shared {
         }
     }
 
+    /// Sends mail to a worker that is to be woken later, by [`wake`](Self::wake).
+    pub fn send_quietly(&self, worker: usize, mail: Mail) {
+        if let Some(remote) = self.remote.0.get() {
+            remote.send_quietly(worker, mail);
+        }
+    }
+
+    /// Makes a worker look for its mail.
+    pub fn wake(&self, worker: usize) {
+        self.remote.wake(worker);
+    }
+
     /// Sends mail to every worker.
     pub fn send_all(&self, mail: impl Fn() -> Mail) {
         for worker in 0..self.facts.workers {

@@ -39,16 +39,21 @@ impl<M> Mailbox<M> {
     }
 
     pub fn put(&self, item: Envelope<M>) {
-        {
-            let mut queue = self.lock();
-            if queue.closed {
-                drop(queue);
-                drop(item);
-                return;
-            }
-            queue.items.push(item);
+        if self.lay(item) {
+            self.bell.wake();
         }
-        self.bell.wake();
+    }
+
+    /// Puts in without waking the worker. False: the worker has ended.
+    pub fn lay(&self, item: Envelope<M>) -> bool {
+        let mut queue = self.lock();
+        if queue.closed {
+            drop(queue);
+            drop(item);
+            return false;
+        }
+        queue.items.push(item);
+        true
     }
 
     /// Moves what is there into `into`, which must be empty; the two vectors change places, so steady traffic
@@ -99,6 +104,14 @@ impl<M: Send + 'static> Remote<M> {
     pub fn send(&self, worker: usize, mail: M) {
         if let Some(mailbox) = self.boxes.get(worker) {
             mailbox.put(Envelope::Mail(mail));
+        }
+    }
+
+    /// Like [`send`](Self::send), but the worker may sleep on: the sender must [`wake`](Self::wake) it once it has sent all that it has
+    /// to send. Many letters then cost one wake, and the worker finds them together.
+    pub fn send_quietly(&self, worker: usize, mail: M) {
+        if let Some(mailbox) = self.boxes.get(worker) {
+            mailbox.lay(Envelope::Mail(mail));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Commands on HyperLogLogs. The semantics are in `pantala_types::hyperloglog`.
 
 use super::string::shared::{
-    GROW, GROW_FAST, READ, RO_ACCESS, RW_ACCESS, RW_INSERT, announce_new, string_of,
+    GROW, GROW_FAST, READ, RO_ACCESS, RW_ACCESS, RW_INSERT, announce_miss, announce_new, string_of,
 };
 use crate::effects::EventClass;
 use crate::spec::{Acl, Command, Flags, Group, KeyFlags, KeySpec, Spec};
@@ -190,6 +190,7 @@ fn pfcount(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     }
     let Some(mut bytes) = load(entry)? else {
         cx.reply.integer(0);
+        announce_miss(cx.fx, key.bytes);
         return Ok(());
     };
     let cardinality = hll::count(&bytes).map_err(refused)?;
@@ -209,8 +210,9 @@ fn union_of(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Result<(Union, bool), Error
     for nth in 0..cx.keys.len() {
         let key = cx.key(args, nth);
         let mut db = cx.space.db(cx.db_index, cx.now_ms);
-        if let Some(bytes) = load(db.find(&key))? {
-            dense |= union.merge(&bytes).map_err(refused)? == Form::Dense;
+        match load(db.find(&key))? {
+            Some(bytes) => dense |= union.merge(&bytes).map_err(refused)? == Form::Dense,
+            None => announce_miss(cx.fx, key.bytes),
         }
     }
     Ok((union, dense))

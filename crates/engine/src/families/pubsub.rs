@@ -320,12 +320,19 @@ fn keep(turn: &mut Turn<'_, '_>, mine: Box<Subscriptions>) {
 
 fn publish(turn: &mut Turn<'_, '_>, args: Args<'_>, kind: Kind) -> Result<Next, Error> {
     let shared = turn.shared;
+    // They are woken at the end of the batch, so that a pipeline of messages costs one wake and one send to each subscriber.
+    let to_wake = &mut turn.local.to_wake;
     let published = shared.pubsub.publish(
         kind,
         args.arg(1),
         args.arg(2),
         Some((turn.party, turn.local.taken)),
-        |worker, message| shared.send(worker, Mail::Published(message)),
+        |worker, message| {
+            shared.send_quietly(worker, Mail::Published(message));
+            if !to_wake.contains(&worker) {
+                to_wake.push(worker);
+            }
+        },
     );
     if let Some(message) = published.own {
         let limit = turn.settings.client_output_buffer_limit.pubsub;

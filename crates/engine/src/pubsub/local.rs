@@ -83,6 +83,8 @@ pub struct Local {
     pub taken: u64,
     /// Messages to the very client whose command is running: they come after its reply, which they would else tear apart.
     pub to_self: Vec<u8>,
+    /// Workers with mail from here that have not been woken yet.
+    pub to_wake: Vec<usize>,
     /// A subscriber was seen above the soft limit of unsent output.
     pub flooded: bool,
     /// The `pmessage` at hand.

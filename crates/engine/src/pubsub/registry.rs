@@ -318,3 +318,190 @@ impl Registry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    fn registry(workers: usize) -> Registry {
+        Registry::new(workers, KeyspaceEvents::default())
+    }
+
+    /// Workers that got mail, the number of receivers, and whether the own worker delivers.
+    fn publish(
+        registry: &Registry,
+        kind: Kind,
+        channel: &str,
+        origin: Option<(usize, u64)>,
+    ) -> (Vec<usize>, usize, bool) {
+        let mut posted = Vec::new();
+        let published =
+            registry.publish(kind, channel.as_bytes(), b"m", origin, |worker, message| {
+                assert_eq!(message.channel(), channel.as_bytes());
+                posted.push(worker);
+            });
+        posted.sort_unstable();
+        (posted, published.receivers, published.own.is_some())
+    }
+
+    #[test]
+    fn each_worker_gets_one_message_and_each_client_counts() {
+        let registry = registry(4);
+        for worker in [0, 2, 2, 2] {
+            registry.subscribe(Kind::Channel, b"news", worker);
+        }
+        registry.subscribe(Kind::Pattern, b"n*", 2);
+        registry.subscribe(Kind::Pattern, b"n?ws", 3);
+        registry.subscribe(Kind::Pattern, b"other", 1);
+        registry.subscribe(Kind::Shard, b"news", 1);
+        assert_eq!(
+            publish(&registry, Kind::Channel, "news", None),
+            (vec![0, 2, 3], 6, false)
+        );
+        assert_eq!(
+            publish(&registry, Kind::Shard, "news", None),
+            (vec![1], 1, false)
+        );
+        assert_eq!(
+            publish(&registry, Kind::Channel, "xyz", None),
+            (vec![], 0, false)
+        );
+        assert_eq!(registry.clients(Kind::Channel, b"news"), 4);
+        assert_eq!(registry.clients(Kind::Shard, b"news"), 1);
+        assert_eq!(
+            [Kind::Channel, Kind::Pattern, Kind::Shard].map(|kind| registry.count(kind)),
+            [1, 3, 1]
+        );
+    }
+
+    #[test]
+    fn names_without_subscribers_are_forgotten() {
+        let registry = registry(2);
+        for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+            registry.subscribe(kind, b"x", 0);
+            registry.subscribe(kind, b"x", 1);
+            registry.unsubscribe(kind, b"x", 0);
+            assert_eq!(registry.count(kind), 1);
+            registry.unsubscribe(kind, b"x", 1);
+            registry.unsubscribe(kind, b"x", 1);
+            registry.unsubscribe(kind, b"never", 1);
+            assert_eq!(registry.count(kind), 0);
+            assert!(registry.names(kind, None).is_empty());
+        }
+        assert!(!registry.has_listeners());
+    }
+
+    #[test]
+    fn names_are_listed_by_pattern() {
+        let registry = registry(1);
+        for name in ["a1", "a2", "b1"] {
+            registry.subscribe(Kind::Channel, name.as_bytes(), 0);
+        }
+        let mut found = registry.names(Kind::Channel, Some(b"a*"));
+        found.sort();
+        assert_eq!(found, [Arc::from(*b"a1"), Arc::from(*b"a2")]);
+        assert_eq!(registry.names(Kind::Channel, None).len(), 3);
+        assert!(registry.names(Kind::Shard, None).is_empty());
+    }
+
+    #[test]
+    fn the_own_worker_delivers_unless_earlier_mail_is_under_way() {
+        let registry = registry(2);
+        registry.subscribe(Kind::Channel, b"x", 0);
+        assert_eq!(
+            publish(&registry, Kind::Channel, "x", Some((0, 0))),
+            (vec![], 1, true)
+        );
+        // Another worker's message is on its way to worker 0 ...
+        assert_eq!(
+            publish(&registry, Kind::Channel, "x", Some((1, 0))),
+            (vec![0], 1, false)
+        );
+        // ... so the next one of worker 0 goes behind it ...
+        assert_eq!(
+            publish(&registry, Kind::Channel, "x", Some((0, 0))),
+            (vec![0], 1, false)
+        );
+        // ... until worker 0 has taken both.
+        assert_eq!(registry.posted(0), 2);
+        assert_eq!(
+            publish(&registry, Kind::Channel, "x", Some((0, 2))),
+            (vec![], 1, true)
+        );
+    }
+
+    #[test]
+    fn tickets_tell_what_came_before_a_subscription() {
+        let registry = registry(2);
+        registry.subscribe(Kind::Channel, b"x", 0);
+        let mut tickets = Vec::new();
+        let mut publish = |registry: &Registry| {
+            registry.publish(Kind::Channel, b"x", b"", None, |_, message| {
+                tickets.push(message.ticket);
+            });
+        };
+        publish(&registry);
+        let (_, since) = registry.subscribe(Kind::Channel, b"x", 0);
+        let (_, pattern_since) = registry.subscribe(Kind::Pattern, b"*", 0);
+        publish(&registry);
+        assert!(tickets[0] <= since && since < tickets[1]);
+        assert!(tickets[0] <= pattern_since && pattern_since < tickets[1]);
+    }
+
+    #[test]
+    fn a_flood_is_noticed() {
+        let registry = registry(1);
+        registry.subscribe(Kind::Channel, b"x", 0);
+        let payload = vec![0; UNDER_WAY_MAX_BYTES + 1];
+        let mut letters = Vec::new();
+        registry.publish(Kind::Channel, b"x", &payload, None, |_, message| {
+            letters.push(message);
+        });
+        assert!(registry.is_crowded());
+        letters.iter().for_each(|message| registry.taken(message));
+        assert!(!registry.is_crowded());
+    }
+
+    /// Pattern subscriptions race with messages: whoever was counted gets the message by its ticket, and nobody else.
+    #[test]
+    fn what_is_counted_is_delivered() {
+        const MESSAGES: usize = 20_000;
+        let registry = registry(2);
+        registry.subscribe(Kind::Channel, b"x", 0);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let publisher = scope.spawn(|| {
+                let mut seen = Vec::with_capacity(MESSAGES);
+                for _ in 0..MESSAGES {
+                    let mut ticket = 0;
+                    let published =
+                        registry.publish(Kind::Channel, b"x", b"", None, |_, message| {
+                            ticket = message.ticket;
+                        });
+                    seen.push((ticket, published.receivers));
+                }
+                ended.store(true, SeqCst);
+                seen
+            });
+            let mut spans = Vec::new();
+            while !ended.load(SeqCst) {
+                let (name, since) = registry.subscribe(Kind::Pattern, b"*", 1);
+                registry.unsubscribe(Kind::Pattern, &name, 1);
+                // A message drawn later stands behind the end of the subscription.
+                spans.push((since, registry.last_ticket.load(SeqCst)));
+            }
+            let seen = publisher.join().expect("the publisher ends");
+            for (ticket, receivers) in seen {
+                assert!(receivers == 1 || receivers == 2);
+                let inside = spans
+                    .iter()
+                    .any(|&(since, end)| since < ticket && ticket <= end);
+                assert!(
+                    receivers == 1 || inside,
+                    "counted, but its ticket is from before the subscription"
+                );
+            }
+        });
+    }
+}

@@ -245,6 +245,7 @@ impl Core {
             }
         }
         self.settle_batch(shared, io, session, &tally, started);
+        self.wake_mailed(shared);
         stopped
     }
 

@@ -18,6 +18,14 @@ impl Core {
         }
     }
 
+    /// Wakes the workers that have mail from the batch at hand.
+    #[inline]
+    pub(super) fn wake_mailed(&mut self, shared: &Shared) {
+        for worker in self.local.to_wake.drain(..) {
+            shared.wake(worker);
+        }
+    }
+
     /// Messages that the command at hand sent to its own client, after its reply.
     #[inline]
     pub(super) fn flush_to_self(&mut self, io: &mut Io, conn: ConnId) {

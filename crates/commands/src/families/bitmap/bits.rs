@@ -1,7 +1,8 @@
 //! Commands on single bits and on the number and place of bits.
 
 use super::super::string::shared::{
-    GROW, READ, READ_FAST, RO_ACCESS, RW_ACCESS_UPDATE, announce_new, integer, renew_cas, string_of,
+    GROW, READ, READ_FAST, RO_ACCESS, RW_ACCESS_UPDATE, announce_miss, announce_new, integer,
+    renew_cas, string_of,
 };
 use super::bit_offset;
 use crate::effects::EventClass;
@@ -107,8 +108,13 @@ fn getbit(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let offset = bit_offset(args.arg(2), cx.settings)?;
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
-    let bit = string_of(db.find(&key))?.is_some_and(|string| bitmap::get(&string, offset));
-    cx.reply.integer(i64::from(bit));
+    match string_of(db.find(&key))? {
+        Some(string) => cx.reply.integer(i64::from(bitmap::get(&string, offset))),
+        None => {
+            cx.reply.integer(0);
+            announce_miss(cx.fx, key.bytes);
+        }
+    }
     Ok(())
 }
 
@@ -147,6 +153,7 @@ fn bitcount(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     // The key comes first: a missing one has no bits, whatever the arguments say.
     let Some(string) = string_of(db.find(&key))? else {
         cx.reply.integer(0);
+        announce_miss(cx.fx, key.bytes);
         return Ok(());
     };
     let bits = match args.len() {
@@ -178,6 +185,7 @@ fn bitpos(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let Some(string) = string_of(db.find(&key))? else {
         // A missing key is an endless row of zeros.
         cx.reply.integer(if bit { -1 } else { 0 });
+        announce_miss(cx.fx, key.bytes);
         return Ok(());
     };
     let bits = match args.len() {

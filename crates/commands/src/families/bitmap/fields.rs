@@ -1,7 +1,8 @@
 //! `BITFIELD` and `BITFIELD_RO`
 
 use super::super::string::shared::{
-    GROW, READ_FAST, RO_ACCESS, RW_ACCESS_UPDATE, announce_new, integer, renew_cas, string_of,
+    GROW, READ_FAST, RO_ACCESS, RW_ACCESS_UPDATE, announce_miss, announce_new, integer, renew_cas,
+    string_of,
 };
 use super::checked_offset;
 use crate::effects::EventClass;
@@ -87,6 +88,9 @@ fn read(cx: &mut Ctx<'_, '_>, args: Args<'_>, operations: &[Operation]) -> Done 
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
     let string = string_of(db.find(&key))?;
+    if string.is_none() {
+        announce_miss(cx.fx, key.bytes);
+    }
     cx.reply.array(operations.len());
     for operation in operations {
         cx.reply.integer(bitmap::read_field(

@@ -1,6 +1,8 @@
 //! `BITOP`
 
-use super::super::string::shared::{GROW, OW_UPDATE, RO_ACCESS, announce_put, string_of};
+use super::super::string::shared::{
+    GROW, OW_UPDATE, RO_ACCESS, announce_miss, announce_put, string_of,
+};
 use crate::effects::EventClass;
 use crate::spec::{Acl, Command, Group, KeySpec, Spec};
 use crate::{Ctx, Done, Error};
@@ -50,7 +52,10 @@ fn bitop(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
     let mut len = 0;
     for source in sources {
-        len = len.max(string_of(db.find(source))?.map_or(0, |string| string.len()));
+        match string_of(db.find(source))? {
+            Some(string) => len = len.max(string.len()),
+            None => announce_miss(cx.fx, source.bytes),
+        }
     }
     if len == 0 {
         if db.remove(target) {

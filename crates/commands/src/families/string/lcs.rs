@@ -1,6 +1,6 @@
 //! `LCS`
 
-use super::shared::{READ, RO_ACCESS, integer, string_of};
+use super::shared::{READ, RO_ACCESS, announce_miss, integer, string_of};
 use crate::spec::{Acl, Begin, Command, Find, Group, KeySpec, Spec};
 use crate::{Ctx, Done, Error};
 use pantala_protocol::Args;
@@ -94,8 +94,9 @@ fn bytes_of(cx: &mut Ctx<'_, '_>, args: Args<'_>, nth: usize) -> Result<Vec<u8>,
     let string = string_of(db.find(&key))
         .map_err(|_| Error::text("ERR The specified keys must contain string values"))?;
     let mut bytes = Vec::new();
-    if let Some(string) = string {
-        string.append_to(&mut bytes);
+    match string {
+        Some(string) => string.append_to(&mut bytes),
+        None => announce_miss(cx.fx, key.bytes),
     }
     Ok(bytes)
 }

@@ -211,8 +211,13 @@ fn getex_options(args: Args<'_>) -> Result<Change<'_>, Error> {
 fn strlen(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
-    let len = string_of(db.find(&key))?.map_or(0, |string| string.len());
-    cx.reply.integer(len as i64);
+    match string_of(db.find(&key))? {
+        Some(string) => cx.reply.integer(string.len() as i64),
+        None => {
+            cx.reply.integer(0);
+            announce_miss(cx.fx, key.bytes);
+        }
+    }
     Ok(())
 }
 
@@ -221,6 +226,9 @@ fn getrange(cx: &mut Ctx<'_, '_>, args: Args<'_>) -> Done {
     let key = cx.key(args, 0);
     let mut db = cx.space.db(cx.db_index, cx.now_ms);
     let string = string_of(db.find(&key))?;
+    if string.is_none() {
+        announce_miss(cx.fx, key.bytes);
+    }
     match string.and_then(|string| Some((string, range::inside(start, end, string.len() as u64)?)))
     {
         Some((string, (first, last))) => reply_range(
