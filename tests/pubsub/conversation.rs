@@ -112,11 +112,15 @@ fn play(
             }
         }
         if is_oracle {
-            while clients
-                .values_mut()
-                .map(|client| client.read(SILENCE))
-                .fold(false, |any, came| any || came)
-            {}
+            loop {
+                let mut came = false;
+                for client in clients.values_mut() {
+                    came |= client.read(SILENCE);
+                }
+                if !came {
+                    break;
+                }
+            }
             let seen = clients.iter();
             lengths.push(
                 seen.map(|(name, client)| (name.clone(), client.got.len()))

@@ -200,11 +200,6 @@ impl Local {
         sender.closed
     }
 
-    /// Whether nobody is subscribed on this worker.
-    pub fn is_empty(&self) -> bool {
-        self.channels.is_empty() && self.patterns.is_empty() && self.shard_channels.is_empty()
-    }
-
     fn table(&mut self, kind: Kind) -> &mut Table {
         match kind {
             Kind::Channel => &mut self.channels,

@@ -180,9 +180,8 @@ impl Core {
                 limits.normal
             };
             let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
-            let ready = matches!(session.state, State::Ready | State::Full)
-                && !session.monitor
-                && !listens;
+            let ready =
+                matches!(session.state, State::Ready | State::Full) && !session.monitor && !listens;
             if timeout_ms != 0 && ready && idle_ms > timeout_ms {
                 io.close(*conn);
                 continue;

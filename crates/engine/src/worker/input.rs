@@ -305,11 +305,12 @@ impl Core {
         conn: ConnId,
         session: &mut Session,
     ) -> bool {
-        let hard = self
-            .settings
-            .client_output_buffer_limit
-            .normal
-            .hard_limit_bytes;
+        let limits = self.settings.client_output_buffer_limit;
+        let hard = if session.subscriptions.is_some() {
+            limits.pubsub.hard_limit_bytes
+        } else {
+            limits.normal.hard_limit_bytes
+        };
         // As in Redis, replies count before anything of them is offered to the socket.
         if hard != 0 && io.out_len(conn) as u64 > hard {
             stats::add(&shared.stats.party(self.party).closed_for_output, 1);
