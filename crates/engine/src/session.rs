@@ -4,6 +4,7 @@ use crate::clients::Card;
 use crate::pubsub::{Kind, Place, Subscriptions};
 use crate::transaction::{Queue, Watching};
 use pantala_borrow::Attempt;
+use pantala_config::{BufferLimit, Settings};
 use pantala_protocol::{Parser, Proto};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -115,6 +116,16 @@ impl Session {
     #[inline]
     pub fn only_subscribes(&self) -> bool {
         self.subscriptions.is_some() && self.proto == Proto::Resp2
+    }
+
+    /// Limit of its unsent output.
+    pub fn output_limit(&self, settings: &Settings) -> BufferLimit {
+        let limits = &settings.client_output_buffer_limit;
+        if self.subscriptions.is_some() {
+            limits.pubsub
+        } else {
+            limits.normal
+        }
     }
 
     /// Where it is, for the tables of subscribers.

@@ -238,7 +238,11 @@ impl Shared {
             latency: LatencyLog::default(),
             server: ServerState::default(),
             memcached: crate::memcached::Common::new(facts.workers),
-            pubsub: pubsub::Registry::new(facts.workers, settings.notify_keyspace_events),
+            pubsub: pubsub::Registry::new(
+                facts.workers,
+                facts.seed,
+                settings.notify_keyspace_events,
+            ),
             pause: Pause::default(),
             driver: OnceLock::new(),
             active_expire: AtomicBool::new(true),

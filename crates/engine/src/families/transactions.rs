@@ -198,17 +198,8 @@ fn run_queue<'s>(
     let shared = turn.shared;
     let mut last = Next::Continue;
     let mut started = clock::now();
-    let limit_bytes = turn
-        .settings
-        .client_output_buffer_limit
-        .normal
-        .hard_limit_bytes;
     for queued in &queue.commands {
-        if limit_bytes != 0 && turn.io.out_len(turn.conn) as u64 > limit_bytes {
-            // The transaction runs to its end, but nobody will read its replies: they are not gathered any more.
-            stats::add(&shared.stats.party(turn.party).closed_for_output, 1);
-            turn.io.close(turn.conn);
-        }
+        close_if_flooded(turn);
         let entry = shared.registry.entry(queued.command);
         let args = queued.args.as_args();
         if shared.clients.monitors() != 0 {
@@ -267,6 +258,15 @@ fn run_queue<'s>(
         started = ended;
     }
     Ok(last)
+}
+
+/// The transaction runs to its end, but when nobody will read its replies they are not gathered any more.
+fn close_if_flooded(turn: &mut Turn<'_, '_>) {
+    let limit_bytes = turn.session.output_limit(turn.settings).hard_limit_bytes;
+    if limit_bytes != 0 && turn.io.out_len(turn.conn) as u64 > limit_bytes {
+        stats::add(&turn.shared.stats.party(turn.party).closed_for_output, 1);
+        turn.io.close(turn.conn);
+    }
 }
 
 /// The slow log and the statistics tell of the commands of a transaction, not of `EXEC`.

@@ -7,7 +7,7 @@ use super::{Kind, Message};
 use pantala_config::{KeyspaceEvents, glob_match};
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{
     AtomicU16, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
@@ -51,23 +51,24 @@ type Names = HashMap<Arc<[u8]>, Audience>;
 /// Names of one kind of channel.
 struct Channels {
     buckets: Box<[Mutex<Names>]>,
-    hasher: RandomState,
+    seed: u64,
     count: AtomicUsize,
 }
 
-impl Default for Channels {
-    fn default() -> Self {
+impl Channels {
+    fn new(seed: u64) -> Self {
         Self {
             buckets: (0..BUCKETS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            seed,
             count: AtomicUsize::new(0),
         }
     }
-}
 
-impl Channels {
     fn bucket(&self, name: &[u8]) -> MutexGuard<'_, Names> {
-        let at = self.hasher.hash_one(name) as usize % BUCKETS;
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.seed);
+        hasher.write(name);
+        let at = hasher.finish() as usize % BUCKETS;
         lock(&self.buckets[at])
     }
 }
@@ -123,11 +124,11 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Nobody listens yet.
-    pub fn new(workers: usize, events: KeyspaceEvents) -> Self {
+    /// Nobody listens yet. `seed`: a secret of the process, so that nobody can choose names that meet in one lock.
+    pub fn new(workers: usize, seed: u64, events: KeyspaceEvents) -> Self {
         Self {
-            channels: Channels::default(),
-            shard_channels: Channels::default(),
+            channels: Channels::new(seed),
+            shard_channels: Channels::new(seed),
             patterns: RwLock::default(),
             pattern_count: AtomicUsize::new(0),
             last_ticket: AtomicU64::new(0),
@@ -325,7 +326,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn registry(workers: usize) -> Registry {
-        Registry::new(workers, KeyspaceEvents::default())
+        Registry::new(workers, 7, KeyspaceEvents::default())
     }
 
     /// Workers that got mail, the number of receivers, and whether the own worker delivers.

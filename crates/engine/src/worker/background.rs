@@ -163,7 +163,6 @@ impl Core {
     fn look_at_clients(&mut self, shared: &Shared, io: &mut Io) {
         let now_ms = io.unix_ms();
         let timeout_ms = i64::from(self.settings.timeout_seconds) * 1_000;
-        let limits = self.settings.client_output_buffer_limit;
         self.local.flooded = false;
         for (conn, session) in self.sessions.0.iter_mut().flatten() {
             let unsent = io.out_len(*conn);
@@ -174,11 +173,7 @@ impl Core {
             // Whoever waits for an answer is not idle.
             let idle_ms = now_ms - session.card.active_ms.load(Relaxed);
             let listens = session.subscriptions.is_some();
-            let limit = if listens {
-                limits.pubsub
-            } else {
-                limits.normal
-            };
+            let limit = session.output_limit(&self.settings);
             let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
             let ready =
                 matches!(session.state, State::Ready | State::Full) && !session.monitor && !listens;

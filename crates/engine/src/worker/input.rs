@@ -227,16 +227,8 @@ impl Core {
             }
             self.flush_to_self(io, conn);
             let after = batch.items.get(nth).map_or(batch.end, |next| next.start);
-            let (state, at) = match step {
-                Step::Done => (State::Ready, after),
-                Step::Close => (State::Closing, input.len()),
-                Step::Wait(state) => (state, item.start),
-                // The command itself is on its way; what follows it waits.
-                Step::Away(state) => (state, after),
-            };
-            if state != State::Ready {
-                session.state = state;
-                stopped = Some(at);
+            stopped = stop_after(session, &step, item.start, after, input.len());
+            if stopped.is_some() {
                 break;
             }
             if io.out_len(conn) > self.flood_bytes && self.is_flooded(shared, io, conn, session) {
@@ -305,12 +297,7 @@ impl Core {
         conn: ConnId,
         session: &mut Session,
     ) -> bool {
-        let limits = self.settings.client_output_buffer_limit;
-        let hard = if session.subscriptions.is_some() {
-            limits.pubsub.hard_limit_bytes
-        } else {
-            limits.normal.hard_limit_bytes
-        };
+        let hard = session.output_limit(&self.settings).hard_limit_bytes;
         // As in Redis, replies count before anything of them is offered to the socket.
         if hard != 0 && io.out_len(conn) as u64 > hard {
             stats::add(&shared.stats.party(self.party).closed_for_output, 1);
@@ -396,6 +383,26 @@ impl Core {
             no_touch: session.no_touch,
         }
     }
+}
+
+/// Puts a session into the state that its command leads to. `Some(offset)`: it does not go on, and the bytes from there on are not done
+/// with; the command itself lies at `start..after` of an input of `len` bytes.
+fn stop_after(
+    session: &mut Session,
+    step: &Step,
+    start: usize,
+    after: usize,
+    len: usize,
+) -> Option<usize> {
+    let (state, stopped) = match *step {
+        Step::Done => return None,
+        Step::Close => (State::Closing, len),
+        Step::Wait(state) => (state, start),
+        // The command itself is on its way; what follows it waits.
+        Step::Away(state) => (state, after),
+    };
+    session.state = state;
+    Some(stopped)
 }
 
 /// Takes back the reply of a command whose client wants none (`CLIENT REPLY OFF|SKIP`).

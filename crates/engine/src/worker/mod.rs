@@ -4,6 +4,7 @@
 //! `background` does bites of other work between turns. Sessions that wait for a shard hold nothing: when the shard is given
 //! back, the worker is woken and lets all its waiting sessions try again.
 
+mod admission;
 mod background;
 mod batch;
 pub mod clock;

@@ -41,3 +41,11 @@ pub(super) fn unknown_subcommand(container: &Entry, args: Args<'_>) -> String {
         container.full_name.to_ascii_uppercase()
     )
 }
+
+/// A command that a RESP2 subscriber may not use.
+pub(super) fn only_subscribes(entry: &Entry) -> String {
+    format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+        entry.full_name
+    )
+}
