@@ -317,7 +317,7 @@ settings! {
         /// Number of databases.
         databases: u32 = "databases", int(1, 65536), "16", aliases(&[dragonfly("dbnum")]);
         /// Which keyspace events are published: letters of `KEg$lshzxetdnmA`; empty = none.
-        notify_keyspace_events: KeyspaceEvents = "notify-keyspace-events", Kind::Text, "", mutable(), action(), effect(Effect::None("there is no publish and subscribe yet"));
+        notify_keyspace_events: KeyspaceEvents = "notify-keyspace-events", Kind::Text, "", mutable(), action();
         /// Milliseconds after which a script counts as busy; 0 = never.
         busy_reply_threshold_ms: u64 = "busy-reply-threshold", COUNT, "5000", mutable(),
             aliases(&[redis("lua-time-limit")]), effect(Effect::None("there are no scripts yet"));

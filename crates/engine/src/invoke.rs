@@ -258,7 +258,7 @@ pub fn publish(shared: &Shared, party: usize, fx: &Effects, space: &mut Space<'_
             space.mark(modified.db, &shared.store.key(&modified.key));
         }
     }
-    if shared.pubsub.events().is_on() {
+    if !fx.listening().is_empty() {
         announce(shared, fx);
     }
 }

@@ -40,11 +40,13 @@ const RUNS: &[Run] = &[
     run_of("memcached", "memcached", "", None),
     run_of("linear", "linear", "", None),
     run_of("clients", "clients", "", None),
+    run_of("pubsub", "pubsub", "", None),
     run_of("robustness", "robustness", "", None),
     run_of("differential", "differential (epoll)", EPOLL, Some("8")),
     run_of("memcached", "memcached (epoll)", EPOLL, Some("20")),
     run_of("linear", "linear (epoll)", EPOLL, None),
     run_of("clients", "clients (epoll)", EPOLL, None),
+    run_of("pubsub", "pubsub (epoll)", EPOLL, None),
     run_of("robustness", "robustness (epoll)", EPOLL, None),
 ];
 

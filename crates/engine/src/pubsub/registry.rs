@@ -108,6 +108,10 @@ pub struct Published {
     pub own: Option<Arc<Message>>,
 }
 
+/// `notify-keyspace-events`, as bits. Every command reads it, so it stands apart from what each message writes.
+#[repr(align(64))]
+struct Events(AtomicU16);
+
 /// Who listens to what, on which worker.
 pub struct Registry {
     channels: Channels,
@@ -119,8 +123,8 @@ pub struct Registry {
     /// Messages ever posted to each worker.
     posted: Box<[AtomicU64]>,
     under_way_bytes: AtomicUsize,
-    /// `notify-keyspace-events`, as bits.
-    events: AtomicU16,
+    /// `notify-keyspace-events`.
+    events: Events,
 }
 
 impl Registry {
@@ -134,7 +138,7 @@ impl Registry {
             last_ticket: AtomicU64::new(0),
             posted: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             under_way_bytes: AtomicUsize::new(0),
-            events: AtomicU16::new(events.bits()),
+            events: Events(AtomicU16::new(events.bits())),
         }
     }
 
@@ -295,12 +299,12 @@ impl Registry {
     /// `notify-keyspace-events`, as it is now.
     #[inline]
     pub fn events(&self) -> KeyspaceEvents {
-        KeyspaceEvents::from_bits(self.events.load(Relaxed))
+        KeyspaceEvents::from_bits(self.events.0.load(Relaxed))
     }
 
     /// Puts a changed `notify-keyspace-events` in force.
     pub fn set_events(&self, events: KeyspaceEvents) {
-        self.events.store(events.bits(), Relaxed);
+        self.events.0.store(events.bits(), Relaxed);
     }
 
     /// Whether anybody could get a message on an ordinary channel.
