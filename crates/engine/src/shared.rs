@@ -40,6 +40,8 @@ pub enum Mail {
     Published(Arc<Message>),
     /// A line for all of this worker's monitors.
     Monitor(Arc<[u8]>),
+    /// There are lines for a client that watches (memcached's `watch`).
+    Watched(ConnId),
     /// A pause began or ended: paused connections look again.
     PauseChanged,
     /// Leave the loop after sending what is queued.

@@ -212,6 +212,7 @@ fn deletion_and_administration() {
     check(b"version x y\r\n", &["<Version>"]);
     check(b"quit x\r\nget a\r\n", &["<Quit>"]);
     check(b"stats\r\n", &["<Stats(Tokens([]))>"]);
+    check(b"watch\r\n", &["<Watch(Tokens([]))>"]);
     // As memcached's strtol-testing.t wants it.
     check(b"slabs automove invalid\r\n", &[BAD]);
     check(b"slabs automove 9\r\n", &["ERROR\r\n"]);

@@ -158,6 +158,7 @@ fn each_key(wanted: &Wanted<'_>, mut visit: impl FnMut(&[u8])) {
             | McRequest::Verbosity { .. }
             | McRequest::CacheMemlimit { .. }
             | McRequest::Quit
+            | McRequest::Watch(_)
             | McRequest::MetaNoop => {}
         },
         Wanted::Refusal(error) => {

@@ -1,6 +1,7 @@
 //! What `stats` counts: one set per worker, written by it alone, summed by whoever asks.
 
 use super::prefixes::Prefixes;
+use super::watchers::Watchers;
 use crate::stats::add;
 use std::sync::atomic::{
     AtomicI64, AtomicU64,
@@ -96,6 +97,7 @@ pub struct Common {
     /// When database 0 is to be emptied, in Unix milliseconds.
     flush_at_ms: AtomicI64,
     pub(super) prefixes: Prefixes,
+    pub(crate) watchers: Watchers,
 }
 
 impl Common {
@@ -106,6 +108,7 @@ impl Common {
             workers: (0..workers).map(|_| Counters::default()).collect(),
             flush_at_ms: AtomicI64::new(NO_FLUSH),
             prefixes: Prefixes::default(),
+            watchers: Watchers::default(),
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Env<'a> {
     pub(super) counters: &'a Counters,
     pub(super) party: usize,
     pub(super) now_ms: i64,
+    /// The client's file descriptor, by which watchers know it.
+    pub(super) fd: i32,
     /// Largest item, as memcached counts it.
     pub(super) item_bytes_max: usize,
 }

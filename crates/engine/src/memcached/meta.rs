@@ -203,7 +203,7 @@ fn vivify(held: &mut Held<'_, '_>, key: &Key<'_>, meta: &Meta<'_>, wants_cas: bo
     }
     let text = flags.initial.to_string();
     let write = Write {
-        mode: Mode::Set,
+        mode: Mode::Add,
         value: text.as_bytes(),
         flags: 0,
         expiry,
@@ -255,7 +255,7 @@ fn answer_number(
     }
 }
 
-/// `me`: of any type. The class is always 0, since there are no slab classes to tell apart; the CAS number is 0 when none was handed out.
+/// `me`: of any type. The class is that of `stats slabs`; the CAS number is 0 when none was handed out.
 pub(super) fn debug(held: &mut Held<'_, '_>, key: &Key<'_>) {
     let env = held.env;
     let knows_idle = !env.store().access_policy().lfu;
@@ -274,7 +274,7 @@ pub(super) fn debug(held: &mut Held<'_, '_>, key: &Key<'_>) {
         },
         cas: mc.cas,
         fetched: entry.fetched(),
-        class: 0,
+        class: u32::from(entry.size_class()),
         size_bytes: entry.memory_bytes(),
     };
     write_meta_debug(held.out, key.bytes, mc.state & BINARY_KEY != 0, &item);

@@ -38,7 +38,8 @@
 //!
 //! - Times to live count in milliseconds rather than by ticks of a second, and a flush removes everything at once.
 //! - `ma` with `T` always sets the expiry; memcached forgets it when the number needs another digit.
-//! - `stats` tells what is counted here; there are no slab classes, so `stats items` and `stats slabs` are empty. `cachedump`,
+//! - `stats` tells what is counted here. `stats slabs` and `stats items` sum the heap's own classes into those of memcached; see there.
+//!   `watch` knows fetchers, mutations and connevents (of values that were too large, mutations tell those of `set`). `cachedump`,
 //!   `cache_memlimit` is refused, `verbosity` is accepted without effect. `stats detail` shows prefixes in order, at most 16,384.
 //! - `me` and `stats conns` show our fields; the CAS number of an item that has none is shown as 0.
 
@@ -60,8 +61,11 @@ mod statistics;
 mod store;
 #[cfg(test)]
 mod tests;
+mod watchers;
 
 pub use batch::Buffers;
 pub use counters::Common;
 pub use flush::bite as flush_bite;
 pub use session::{Context, Session, Stop};
+pub use watchers::CloseReason;
+pub(crate) use watchers::TEXT_MAX_BYTES as WATCHED_MAX_BYTES;

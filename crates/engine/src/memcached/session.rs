@@ -4,7 +4,7 @@ use super::batch::{Buffers, Item, KEYS_MAX, Parsing, Wanted, prefetch};
 use super::counters::count;
 use super::held::{Env, Held};
 use super::item::{WRONG_TYPE, WrongType};
-use super::{classic, flush, meta, meta_get, retrieve, statistics};
+use super::{classic, flush, meta, meta_get, retrieve, statistics, watchers};
 use crate::clients::Card;
 use crate::shared::Shared;
 use crate::stats::add;
@@ -66,6 +66,8 @@ pub struct Session {
     /// Failures to borrow of the request at hand.
     attempt: Attempt,
     counted: bool,
+    /// It watches: what it says is not listened to any more.
+    watching: bool,
     card: Arc<Card>,
 }
 
@@ -104,6 +106,7 @@ impl Session {
             answered: 0,
             attempt: Attempt::new(),
             counted: false,
+            watching: false,
             card,
         }
     }
@@ -123,6 +126,9 @@ impl Session {
     /// Executes the requests in `input`, and says how many bytes are done with and why it stopped. The caller keeps the other bytes and
     /// calls again with them in front.
     pub fn execute(&mut self, cx: Context<'_>, input: &[u8]) -> (usize, Stop) {
+        if self.watching {
+            return (input.len(), Stop::NeedMore);
+        }
         let shared: &Shared = cx.shared;
         let counters = shared.memcached.counters(cx.party);
         if !self.counted {
@@ -138,6 +144,7 @@ impl Session {
                 counters,
                 party: cx.party,
                 now_ms: cx.now_ms,
+                fd: self.card.fd,
                 item_bytes_max,
             },
             settings: cx.settings,
@@ -145,7 +152,10 @@ impl Session {
             out: cx.out,
             may_grow: cx.may_grow,
         };
-        let (done, stop) = self.run(&mut call, input);
+        let (mut done, stop) = self.run(&mut call, input);
+        if self.watching {
+            done = input.len();
+        }
         add(&counters.bytes_read, done as u64);
         add(
             &counters.bytes_written,
@@ -236,6 +246,10 @@ impl Session {
                     break;
                 }
             }
+            if self.watching {
+                stopped = Some(Stop::NeedMore);
+                break;
+            }
             if call.out.len() > OUT_MAX_BYTES {
                 stopped = Some(Stop::Full);
                 break;
@@ -305,6 +319,7 @@ impl Session {
             if let Err(shard) = removed {
                 return shard.into();
             }
+            watchers::too_large(call.env, key.as_bytes());
             count(&call.env.counters.store_too_large);
         }
         error.write_reply(call.out);
@@ -325,6 +340,7 @@ impl Session {
         let mut space = self.borrow(call, &[key.hash])?;
         let buffers = &mut *call.buffers;
         buffers.begin(env.shared, &space);
+        watchers::fetched(env, &mut space, &key);
         run(
             &mut Held {
                 env,
@@ -429,6 +445,7 @@ impl Session {
         let mut result = Ok(());
         for (&hash, bytes) in hashes.iter().zip(names) {
             self.answered += 1;
+            watchers::fetched(env, held.space, &Key { bytes, hash });
             result = retrieve::one(&mut held, &Key { bytes, hash }, get.verb, expiry);
             if result.is_err() || held.out.len() > OUT_MAX_BYTES {
                 break;
@@ -461,6 +478,11 @@ impl Session {
                 return Step::Done;
             }
             McRequest::Quit => return Step::Close,
+            McRequest::Watch(words) => {
+                let begun = watchers::begin(env, &self.card, words.clone(), !call.out.is_empty());
+                self.watching = begun.is_ok();
+                (begun.map_or_else(|refusal| refusal, |()| "OK"), false)
+            }
             McRequest::MetaNoop => {
                 count(&env.counters.cmd_meta);
                 ("MN", false)
@@ -544,6 +566,7 @@ fn writes(request: &McRequest<'_>) -> bool {
         | McRequest::Verbosity { .. }
         | McRequest::CacheMemlimit { .. }
         | McRequest::Quit
+        | McRequest::Watch(_)
         | McRequest::MetaNoop
         | McRequest::MetaDebug(_) => false,
     }

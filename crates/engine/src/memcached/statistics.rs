@@ -1,5 +1,5 @@
-//! `stats`: what is really counted, under memcached's names. What has no counterpart here (slab classes, background threads of
-//! memcached) is left out rather than shown as zero.
+//! `stats`: what is really counted, under memcached's names. What has no counterpart here (background threads of memcached,
+//! its segments of the list of items) is left out rather than shown as zero.
 
 use super::counters::Sums;
 use super::held::{DB, Env};
@@ -23,8 +23,8 @@ pub(super) fn answer(env: Env<'_>, settings: &Settings, mut words: Tokens<'_>, o
             return write_line(out, "RESET");
         }
         (Some(b"settings"), _) => show_settings(env, settings, out),
-        // There are no slab classes, and so nothing to tell about each.
-        (Some(b"items" | b"slabs"), _) => {}
+        (Some(b"items"), _) => items(env, out),
+        (Some(b"slabs"), _) => slabs(env, out),
         (Some(b"sizes"), _) => write_stat(out, "sizes_status", "disabled"),
         (Some(b"conns"), _) => connections(env, out),
         (Some(b"cachedump"), None) => return write_line(out, "CLIENT_ERROR bad command line"),
@@ -153,6 +153,52 @@ fn show_settings(env: Env<'_>, settings: &Settings, out: &mut Vec<u8>) {
         &yes_no(env.shared.memcached.prefixes.is_on()),
     );
     put("idle_timeout", &settings.timeout_seconds);
+}
+
+/// The heap by classes of sizes. A class here is a range of the heap's own, finer classes (`chunk_size` is its largest), and a page
+/// is a slab of one to eight pages of the system, so the chunks per page are an average. The heap holds the keys of both protocols and
+/// of all databases. A value above 4 KiB stands in several chunks, as one above 512 KiB does in memcached.
+fn slabs(env: Env<'_>, out: &mut Vec<u8>) {
+    let store = env.store();
+    let mut active = 0;
+    for class in store.size_classes() {
+        if class.chunks == 0 {
+            continue;
+        }
+        active += 1;
+        let mut put = |name: &str, value: u64| {
+            write_stat(out, &format!("{}:{name}", class.number), value);
+        };
+        put("chunk_size", u64::from(class.chunk_bytes));
+        put("chunks_per_page", class.chunks / class.slabs.max(1));
+        put("total_pages", class.slabs);
+        put("total_chunks", class.chunks);
+        put("used_chunks", class.used_chunks);
+        put(
+            "free_chunks",
+            class.chunks.saturating_sub(class.used_chunks),
+        );
+    }
+    write_stat(out, "active_slabs", active);
+    write_stat(out, "total_malloced", store.resident_estimate());
+}
+
+/// What the classes hold. A key whose value stands in several chunks counts (`number`, `mem_requested`) where its head stands, and
+/// in the class of its whole size once it is gone (`evicted`, `reclaimed`).
+fn items(env: Env<'_>, out: &mut Vec<u8>) {
+    for class in env.store().size_classes() {
+        if class.entries == 0 && class.evicted == 0 && class.expired == 0 {
+            continue;
+        }
+        for (name, value) in [
+            ("number", class.entries),
+            ("mem_requested", class.entries_bytes),
+            ("evicted", class.evicted),
+            ("reclaimed", class.expired),
+        ] {
+            write_stat(out, &format!("items:{}:{name}", class.number), value);
+        }
+    }
 }
 
 /// One group of lines per client of this protocol.

@@ -5,6 +5,7 @@ use super::counters::count;
 use super::expiry::Expiry;
 use super::held::{DB, Env, Held};
 use super::item::{self, BINARY_KEY, Compared, Item, STALE, WON, WrongType, compare, item_bytes};
+use super::watchers;
 use pantala_commands::Effects;
 use pantala_store::{Key, McMeta, Slot, Store};
 use pantala_types::string;
@@ -76,6 +77,12 @@ impl Write<'_> {
 
 /// Stores a value.
 pub(super) fn store(held: &mut Held<'_, '_>, key: &Key<'_>, write: &Write<'_>) -> Outcome {
+    let outcome = try_store(held, key, write);
+    watchers::stored(held.env, held.space, key, write, outcome);
+    outcome
+}
+
+fn try_store(held: &mut Held<'_, '_>, key: &Key<'_>, write: &Write<'_>) -> Outcome {
     let env = held.env;
     count(&env.counters.cmd_set);
     if !held.has_room {

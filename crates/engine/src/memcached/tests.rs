@@ -15,6 +15,7 @@ use std::sync::Arc;
 mod effects;
 mod flow;
 mod transcripts;
+mod watch;
 
 const NOW: i64 = 1_800_000_000_000;
 

@@ -177,7 +177,11 @@ impl Core {
             let patience_ms = i64::from(limit.soft_limit_seconds) * 1_000;
             let ready =
                 matches!(session.state, State::Ready | State::Full) && !session.monitor && !listens;
-            if timeout_ms != 0 && ready && idle_ms > timeout_ms {
+            if timeout_ms != 0
+                && ready
+                && idle_ms > timeout_ms
+                && !shared.memcached.watchers.has(&session.card)
+            {
                 io.close(*conn);
                 continue;
             }

@@ -2,13 +2,38 @@
 //! worker lends and what it does when the session stops.
 
 use super::Core;
-use crate::memcached::{Context, Stop};
+use crate::memcached::{CloseReason, Context, Stop, WATCHED_MAX_BYTES};
 use crate::session::{Session, State};
 use crate::shared::Shared;
 use pantala_reactor::{ConnId, Io};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Core {
+    /// Hands a watcher the lines that wait for it.
+    pub(super) fn show_watched(&mut self, shared: &Shared, io: &mut Io, conn: ConnId) {
+        if let Some(session) = self.sessions.get(conn) {
+            let room = io.out_len(conn) <= WATCHED_MAX_BYTES;
+            let lines = shared.memcached.watchers.take(&session.card, room);
+            io.out(conn).extend_from_slice(&lines);
+        }
+    }
+
+    /// Tells watchers that a memcached client is gone.
+    pub(super) fn tell_closed(&self, shared: &Shared, io: &Io, session: &Session) {
+        let card = &session.card;
+        let idle_ms = io.unix_ms() - card.active_ms.load(Relaxed);
+        let timeout_ms = i64::from(self.settings.timeout_seconds) * 1_000;
+        let reason = if session.ended || session.state == State::Closing {
+            CloseReason::Normal
+        } else if timeout_ms != 0 && idle_ms > timeout_ms {
+            CloseReason::Idle
+        } else {
+            CloseReason::Error
+        };
+        shared.memcached.watchers.closed(shared, card, reason);
+    }
+
     /// Executes the requests in `input` and says how many bytes are done with. `None`: the connection does not speak memcached.
     pub(super) fn execute_memcached(
         &mut self,

@@ -176,6 +176,7 @@ impl Service for Worker {
         }
         let mut session = Box::new(Session::new(Arc::clone(&card), open));
         if memcached {
+            shared.memcached.watchers.opened(shared, &card);
             session.memcached = Some(Box::new(crate::memcached::Session::new(card)));
         }
         core.sessions.insert(conn, session);
@@ -213,7 +214,7 @@ impl Service for Worker {
         self.core.put_back(io, conn, session);
     }
 
-    fn closed(&mut self, _io: &mut Io, conn: ConnId) {
+    fn closed(&mut self, io: &mut Io, conn: ConnId) {
         let Self { shared, core } = self;
         if let Some(mut session) = core.sessions.take(conn) {
             crate::transaction::unwatch(shared, &mut session, None);
@@ -226,6 +227,9 @@ impl Service for Worker {
                 core.paused.retain(|&other| other != conn);
             }
             core.monitors.retain(|&other| other != conn);
+            if session.memcached.is_some() {
+                core.tell_closed(shared, io, &session);
+            }
             shared.clients.remove(&session.card);
         }
     }
@@ -259,6 +263,7 @@ impl Service for Worker {
             }
             Mail::Close { conn, flush: false } => io.close(conn),
             Mail::Published(message) => core.deliver(shared, io, &message),
+            Mail::Watched(conn) => core.show_watched(shared, io, conn),
             Mail::Monitor(line) => core.show_monitors(io, &line),
             Mail::PauseChanged => core.look_at_paused = true,
             Mail::Stop => core.stopping = true,

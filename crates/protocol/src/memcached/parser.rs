@@ -249,7 +249,7 @@ fn parse_rare<'a>(command: &[u8], words: Tokens<'a>) -> Line<'a> {
         b"slabs" => slabs(&Words::new(words)),
         b"cache_memlimit" => cache_memlimit(&Words::new(words)),
         b"shutdown" => Line::error("ERROR: shutdown not enabled"),
-        b"watch" => Line::error("CLIENT_ERROR watch commands not allowed"),
+        b"watch" => Line::Request(McRequest::Watch(words)),
         b"refresh_certs" => Line::error("Error TLS not enabled"),
         _ => unknown(command, words),
     }

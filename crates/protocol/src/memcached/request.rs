@@ -71,6 +71,8 @@ pub enum McRequest<'a> {
         /// No reply is wanted.
         noreply: bool,
     },
+    /// `watch`, with the names of what is to be watched.
+    Watch(Tokens<'a>),
     /// `quit`: close without a reply.
     Quit,
     /// `mg`, `ms`, `md`, `ma`.
