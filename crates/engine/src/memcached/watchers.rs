@@ -4,13 +4,14 @@
 //! that there is some; a watcher that does not read misses lines and is told how many. What is watched here must never wait for a watcher, nor keep
 //! more than a bounded text for it.
 
+use super::expiry::Expiry;
 use super::held::{DB, Env};
 use super::store::{Mode, Outcome, Write};
 use crate::clients::Card;
 use crate::shared::{Mail, Shared};
 use crate::worker::clock;
 use pantala_protocol::memcached::Tokens;
-use pantala_store::{Key, Space};
+use pantala_store::{Entry, Key, Space};
 use pantala_types::string::StrRef;
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -216,11 +217,7 @@ pub(super) fn fetched(env: Env<'_>, space: &mut Space<'_>, key: &Key<'_>) {
 fn tell_fetched(env: Env<'_>, space: &mut Space<'_>, key: &Key<'_>) {
     let db = space.db(DB, env.now_ms);
     let (status, class, size) = match db.view(key) {
-        Some(entry) => (
-            "found",
-            entry.size_class(),
-            StrRef::of(entry).map_or(0, |value| value.len()),
-        ),
+        Some(entry) => ("found", entry.size_class(), len_of(entry)),
         None => ("not_found", 0, 0),
     };
     let (name, fd) = (Encoded(key.bytes), env.fd);
@@ -229,6 +226,11 @@ fn tell_fetched(env: Env<'_>, space: &mut Space<'_>, key: &Key<'_>) {
         FETCHERS,
         format_args!("type=item_get key={name} status={status} clsid={class} cfd={fd} size={size}"),
     );
+}
+
+/// Bytes of a string; other types have no size that memcached's clients could see.
+fn len_of(entry: Entry<'_>) -> usize {
+    StrRef::of(entry).map_or(0, |value| value.len())
 }
 
 /// Tells what became of a value.
@@ -248,13 +250,6 @@ pub(super) fn stored(
             Outcome::NotFound => "not_found",
             Outcome::NoRoom => "no_memory",
         };
-        let class = match outcome {
-            Outcome::Stored(_) => space
-                .db(DB, env.now_ms)
-                .view(key)
-                .map_or(0, pantala_store::Entry::size_class),
-            _ => 0,
-        };
         let verb = match write.mode {
             Mode::Set => "set",
             Mode::Add => "add",
@@ -263,14 +258,22 @@ pub(super) fn stored(
             Mode::Prepend => "prepend",
             Mode::Cas => "cas",
         };
-        let ttl_s = write.expiry.ttl_s(env.now_ms).max(0);
-        tell_stored(
-            env,
-            key.bytes,
-            status,
-            verb,
-            (ttl_s, class, write.value.len()),
-        );
+        // An item that was added to is told as a whole.
+        let db = space.db(DB, env.now_ms);
+        let entry = match outcome {
+            Outcome::Stored(_) => db.view(key),
+            _ => None,
+        };
+        let (expiry, class, size) = match entry {
+            Some(entry) => (
+                Expiry::from_entry(entry.expiry_ms()),
+                entry.size_class(),
+                len_of(entry),
+            ),
+            None => (write.expiry, 0, write.value.len()),
+        };
+        let ttl_s = expiry.ttl_s(env.now_ms).max(0);
+        tell_stored(env, key.bytes, status, verb, (ttl_s, class, size));
     }
 }
 
