@@ -1,5 +1,5 @@
 //! Runs memcached's own test files, from a copy of its sources that the caller names, against a plain `memcached` and against this server. Every file
-//! that the plain one passes must pass here too; a file that needs options of the real daemon fails for both and says nothing.
+//! that the plain one passes must pass here too, but for tests that are listed here with a reason; a file that needs options of the real daemon fails for both and says nothing.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -9,6 +9,13 @@ use std::time::{Duration, Instant};
 
 /// Seconds that one file may take.
 const FILE_SECONDS: &str = "25";
+
+/// Tests in files that the plain one passes which fail here on purpose: file, test, why. Nothing else in the file may fail.
+const INTENDED: &[(&str, &str, &str)] = &[(
+    "issue_42.t",
+    "not ok 11 - Check allocated size: ",
+    "it wants ten small items to take more than 500 bytes, and here they take less",
+)];
 
 /// A server that is ended when dropped.
 struct Server {
@@ -54,6 +61,9 @@ pub fn run(root: &Path, sources: &str, only: Option<&str>) -> Result<bool, Strin
         if ours {
             passed += 1;
             println!("ok   {file}");
+        } else if let Some(reason) = intended(file, &text) {
+            passed += 1;
+            println!("ok   {file}, but for one test: {reason}");
         } else {
             failed += 1;
             println!("FAIL {file}");
@@ -68,6 +78,14 @@ pub fn run(root: &Path, sources: &str, only: Option<&str>) -> Result<bool, Strin
         "{neither} files do not pass against a plain memcached either\n{passed} passed, {failed} failed"
     );
     Ok(failed == 0)
+}
+
+/// Why a file fails, when that is on purpose.
+fn intended(file: &str, text: &str) -> Option<&'static str> {
+    let (_, test, reason) = INTENDED.iter().find(|(name, ..)| *name == file)?;
+    let mut failed = text.lines().filter(|line| line.starts_with("not ok"));
+    let only = failed.next()?.starts_with(test) && failed.next().is_none();
+    only.then_some(reason)
 }
 
 /// A copy of the test files beside a link that they expect: they ask a `memcached-debug` for its options, even when it is not the one tested.
