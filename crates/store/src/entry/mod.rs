@@ -170,7 +170,21 @@ pub(crate) unsafe fn shape(at: NonNull<u8>) -> Shape {
 #[inline]
 pub(crate) unsafe fn key_is(at: NonNull<u8>, key: &[u8]) -> bool {
     // SAFETY: as promised by the caller.
-    unsafe { Entry::new(at).key() == key }
+    unsafe { same_key(Entry::new(at).key(), key) }
+}
+
+/// Equality of keys; those of 8 to 16 bytes, which are most, without a call and a loop.
+#[inline]
+fn same_key(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        (Some(first_a), Some(first_b)) if a.len() <= 16 => {
+            first_a == first_b && a.last_chunk::<8>() == b.last_chunk::<8>()
+        }
+        _ => a == b,
+    }
 }
 
 /// Makes an entry with this header and key. Its payload holds stale bytes, which the caller must overwrite.
