@@ -45,7 +45,9 @@ struct Watcher {
     streams: u8,
     /// Whole lines.
     text: Vec<u8>,
-    /// Lines that it missed since the last that it got.
+    /// Events that the text tells, with those that it says were missed.
+    told: u64,
+    /// Events that it missed since.
     skipped: u64,
 }
 
@@ -79,6 +81,7 @@ impl Watchers {
             card: Arc::clone(card),
             streams,
             text: Vec::new(),
+            told: 0,
             skipped: 0,
         });
         self.streams.fetch_or(streams, Relaxed);
@@ -105,11 +108,11 @@ impl Watchers {
         let Some(watcher) = list.iter_mut().find(|watcher| watcher.card.id == card.id) else {
             return Vec::new();
         };
+        let told = std::mem::take(&mut watcher.told);
         if room {
             return std::mem::take(&mut watcher.text);
         }
-        let lines = watcher.text.iter().filter(|&&byte| byte == b'\n').count();
-        watcher.skipped += lines as u64;
+        watcher.skipped += told;
         watcher.text.clear();
         Vec::new()
     }
@@ -133,6 +136,7 @@ impl Watchers {
                 watcher.skipped += 1;
                 continue;
             }
+            watcher.told += watcher.skipped + 1;
             watcher.skipped = 0;
             if watcher.text.is_empty() {
                 let conn = watcher.card.conn;
