@@ -4,7 +4,7 @@
 //! some 400 ns per command; asked for in groups, the waits overlap and a command costs about 100 ns.
 
 use crate::invoke;
-use crate::registry::{CommandId, Lookup, Runner};
+use crate::registry::{CommandId, Entry, Lookup, Registry, Runner};
 use crate::session::Session;
 use crate::shared::Shared;
 use pantala_commands::KeyAt;
@@ -90,7 +90,7 @@ impl Batch {
             self.keys.shrink_to(KEPT_MAX);
         }
         self.end = *at;
-        let (mut last_name, mut last) = (&[][..], None);
+        let mut last = Last::default();
         while self.items.len() < limit {
             let start = *at;
             let (spans, decoded) = match session.parser.next(input, at, &mut self.spans, limits) {
@@ -102,28 +102,13 @@ impl Batch {
             };
             let args = args_at(&decoded, spans, &self.spans, input);
             let first = self.keys.len() as u32;
-            // Pipelines repeat the same command: its name leads where the last one led.
             let name = match (&decoded, self.spans.get(spans.0 as usize)) {
-                (None, Some(span)) => {
-                    &input[span.start as usize..span.start as usize + span.len as usize]
-                }
+                (None, Some(span)) => span_of(input, *span),
                 _ => &[],
             };
-            let found = match last {
-                // Names are so short that a loop beats a call.
-                Some(entry)
-                    if name.len() == last_name.len()
-                        && name.iter().zip(last_name).all(|(a, b)| a == b) =>
-                {
-                    Lookup::Found(entry)
-                }
-                _ => shared.registry.lookup(args),
-            };
+            let found = last.find(&shared.registry, name, args);
             let named = match found {
                 Lookup::Found(entry) => {
-                    if decoded.is_none() && entry.parent.is_none() && entry.subcommands.is_empty() {
-                        (last_name, last) = (name, Some(entry));
-                    }
                     if matches!(entry.runner, Runner::Keys(_)) && entry.spec.arity_fits(args.len())
                     {
                         invoke::keys_of(&shared.store, entry, args, positions, &mut self.keys);
@@ -174,6 +159,39 @@ impl Batch {
     pub fn keys(&self, item: &Item) -> &[KeyAt] {
         &self.keys[item.keys.0 as usize..item.keys.1 as usize]
     }
+}
+
+/// The last command that was looked up: pipelines repeat the same command, whose name then leads where it led before.
+#[derive(Default)]
+struct Last<'i, 'r> {
+    name: &'i [u8],
+    entry: Option<&'r Entry>,
+}
+
+impl<'i, 'r> Last<'i, 'r> {
+    /// What `args` name; `name` is their first one, empty when it does not lie in the input.
+    #[inline]
+    fn find(&mut self, registry: &'r Registry, name: &'i [u8], args: Args<'_>) -> Lookup<'r> {
+        // Names are so short that a loop beats a call.
+        let same = name.len() == self.name.len() && name.iter().zip(self.name).all(|(a, b)| a == b);
+        if let (true, Some(entry)) = (same, self.entry) {
+            return Lookup::Found(entry);
+        }
+        let found = registry.lookup(args);
+        if let Lookup::Found(entry) = found
+            && !name.is_empty()
+            && entry.parent.is_none()
+            && entry.subcommands.is_empty()
+        {
+            (self.name, self.entry) = (name, Some(entry));
+        }
+        found
+    }
+}
+
+#[inline]
+fn span_of(input: &[u8], span: Span) -> &[u8] {
+    &input[span.start as usize..span.start as usize + span.len as usize]
 }
 
 #[inline]
