@@ -3,6 +3,7 @@
 
 mod request;
 mod tables;
+mod watch;
 
 use std::fs;
 use std::path::Path;
