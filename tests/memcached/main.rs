@@ -95,6 +95,12 @@ fn family(name: &str) {
         let Some((at, ..)) = run(&pair, &table, &requests, &fresh()) else {
             continue;
         };
+        // Memcached's clock ticks once a second: what it answers around a tick cannot be had again. A fault of ours can.
+        let repeats = (0..2).any(|_| run(&pair, &table, &requests[..=at], &fresh()).is_some());
+        if !repeats {
+            println!("{name}: a difference in round {round} did not come again");
+            continue;
+        }
         let small = shrink(&requests[..=at], 200, |few| {
             run(&pair, &table, few, &fresh()).is_some()
         });
