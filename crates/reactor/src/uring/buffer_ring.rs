@@ -15,8 +15,8 @@ pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 const BUFFERS_MAX: u16 = 256;
 /// Buffers that a worker starts with, 512 KiB. Pages become resident when the kernel first fills them.
 const BUFFERS_FIRST: u16 = 32;
-/// Buffers that came back since the last shortage, after which more than `BUFFERS_FIRST` seem not to be needed any more.
-const CALM_AFTER: u32 = 256;
+/// Receives after which it is looked at whether all buffers are needed.
+const WINDOW: usize = 64;
 /// The group's number in its ring.
 pub(crate) const GROUP: u16 = 0;
 
@@ -79,10 +79,11 @@ pub(crate) struct BufferRing {
     provided: u16,
     /// Ids that are out of use, their memory given back to the system.
     spare: Vec<u16>,
-    /// Buffers that came back since the kernel last ran out of them.
-    calm: u32,
-    /// So many must have come back before memory is given up. Grows when that turns out to have been too early.
-    calm_after: u32,
+    /// Receives since the last look at how many buffers are needed, and the most of them in one turn.
+    window: usize,
+    peak: usize,
+    /// Buffers that are not needed and go out of use when they come back.
+    excess: u16,
     /// Our copy of the ring's tail, published after each change.
     tail: u16,
 }
@@ -95,8 +96,9 @@ impl BufferRing {
             memory: Mapping::new(usize::from(BUFFERS_MAX) * BUFFER_BYTES)?,
             provided: 0,
             spare: Vec::new(),
-            calm: 0,
-            calm_after: CALM_AFTER,
+            window: 0,
+            peak: 0,
+            excess: 0,
             tail: 0,
         };
         // SAFETY: the mapping has room for that many entries, is page-aligned, and lives as long as the ring is used.
@@ -131,11 +133,25 @@ impl BufferRing {
 
     /// The kernel ran out of buffers: doubles their number, within the bound.
     pub fn double(&mut self) -> bool {
-        self.calm = 0;
-        if !self.spare.is_empty() {
-            self.calm_after = self.calm_after.saturating_mul(16);
-        }
+        self.excess = 0;
+        self.window = 0;
+        self.peak = 0;
         self.grow(self.in_use())
+    }
+
+    /// Notes how many receives a turn brought. When no turn of late needed a quarter of the buffers, half of them go.
+    pub fn note_turn(&mut self, receives: usize) {
+        self.peak = self.peak.max(receives);
+        self.window += receives;
+        if self.window < WINDOW {
+            return;
+        }
+        let half = self.in_use() / 2;
+        if half >= BUFFERS_FIRST && self.peak * 4 < usize::from(self.in_use()) {
+            self.excess = half;
+        }
+        self.window = 0;
+        self.peak = 0;
     }
 
     /// Buffers that the kernel has or fills.
@@ -160,8 +176,8 @@ impl BufferRing {
 
     /// Gives a buffer back to the kernel; or, when a burst that needed many is over, its memory to the system.
     pub fn give_back(&mut self, id: u16) {
-        self.calm = self.calm.saturating_add(1);
-        if self.calm > self.calm_after && self.in_use() > BUFFERS_FIRST {
+        if self.excess > 0 {
+            self.excess -= 1;
             self.memory.release(usize::from(id) * BUFFER_BYTES);
             self.spare.push(id);
             return;

@@ -407,6 +407,13 @@ impl Backend for Uring {
                 _ => {}
             }
         }
+        let receives = batch
+            .iter()
+            .filter(|done| matches!(untag(done.data).0, Some(Operation::Receive)))
+            .count();
+        if let Some(buffers) = &mut self.buffers {
+            buffers.note_turn(receives);
+        }
         batch.clear();
         self.batch = batch;
     }

@@ -87,10 +87,11 @@ fn debug(turn: &mut Turn<'_, '_>, args: Args<'_>) -> Result<Next, Error> {
 /// The worker sleeps, with all its clients, and with the shards of a transaction in hand: tests want a server that does not answer for a
 /// while. Redis sleeps as a whole; here other workers go on.
 fn sleep(turn: &mut Turn<'_, '_>, seconds: &[u8]) -> Result<Next, Error> {
-    const SECONDS_MAX: f64 = 1e9;
+    // What does not fit 64 bits of microseconds wraps to a negative time in Redis, which ends at once.
+    const SECONDS_MAX: f64 = 9.2e12;
     let seconds = leading_number(seconds);
-    if seconds > 0.0 {
-        std::thread::sleep(Duration::from_secs_f64(seconds.min(SECONDS_MAX)));
+    if seconds > 0.0 && seconds < SECONDS_MAX {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
     }
     turn.ok()
 }
