@@ -86,19 +86,18 @@ fn a_watcher_that_does_not_read_costs_little_and_is_told_what_it_missed() {
     let grown = server.resident_bytes().saturating_sub(before);
     assert!(grown < 8 << 20, "{grown} bytes");
     // Once there is room again, the next event tells what was missed: long before the last line that waits is read.
-    let (mut seen, mut events) = (0_u64, 300_000_u64);
-    let skipped = loop {
+    // The first report may cover little, when there was room for a moment; all reports together cover most of what there was.
+    let (mut seen, mut skipped, mut events) = (0_u64, 0_u64, 300_000_u64);
+    while skipped <= 10_000 {
         if seen % 16 == 0 {
             client.call(b"get k\r\n").expect("a reply");
             events += 1;
         }
         match line(&mut watcher).trim_end().strip_prefix("skipped=") {
-            Some(count) => break count.parse::<u64>().expect("a number"),
+            Some(count) => skipped += count.parse::<u64>().expect("a number"),
             None => seen += 1,
         }
-    };
-    // How much the first report covers depends on when there was room; that there is one, and that it invents nothing, does not.
-    assert!(skipped > 0, "{seen} seen");
+    }
     assert!(
         seen + skipped <= events,
         "{skipped} skipped, {seen} seen of {events}"
